@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulated provider: tests/sim/aigw-sim, started on a free port."""
+import json
+import pathlib
+import socket
+import subprocess
+import tempfile
+
+from . import paths
+from .upstream import wait_for
+
+KEY = "sk-simulated-upstream"
+
+
+class Sim:
+    def __init__(self, *options):
+        self.port = paths.free_port()
+        self.folder = tempfile.TemporaryDirectory(prefix="aigw-sim-")
+        self.ledger_path = pathlib.Path(self.folder.name) / "ledger"
+        self.process = subprocess.Popen(
+            [str(paths.SIM), "--port", str(self.port), "--key", KEY,
+             "--ledger", str(self.ledger_path), "--first-byte-ms", "0",
+             "--rate", "0", *options],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.offset = 0
+        wait_for(self._listens, 5, lambda: "aigw-sim does not listen")
+
+    def _listens(self):
+        assert self.process.poll() is None, "aigw-sim ended"
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 1).close()
+            return True
+        except OSError:
+            return False
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(5)
+        self.folder.cleanup()
+
+    def mark(self):
+        """What the ledger holds by now belongs to earlier tests."""
+        self.offset = len(self._lines())
+
+    def _lines(self):
+        try:
+            text = self.ledger_path.read_text()
+        except FileNotFoundError:
+            return []
+        return [line for line in text.splitlines(keepends=True)
+                if line.endswith("\n")]
+
+    def ledger(self, count, timeout=3):
+        """Exactly so many entries since mark()."""
+        def entries():
+            return [json.loads(line) for line in self._lines()[self.offset:]]
+        wait_for(lambda: len(entries()) >= count, timeout,
+                 lambda: f"{len(entries())} of {count} ledger entries")
+        found = entries()
+        assert len(found) == count, found
+        return found
