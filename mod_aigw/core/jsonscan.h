@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An incremental JSON tokenizer that follows a static table of paths and
+ * reports the values found there.  It knows depth and escapes, so that a key
+ * inside a text or at another depth is never taken for the wanted one.  It
+ * builds no tree, allocates nothing, does not recurse, and gives the same
+ * result for every split of the bytes.
+ *
+ * Structure is checked as RFC 8259 has it (balance, commas, strings and their
+ * escapes, numbers, literals), so that broken JSON is noticed.  UTF-8 is not
+ * checked: bytes over 0x7f pass as they are.
+ */
+#ifndef AIGW_JSONSCAN_H
+#define AIGW_JSONSCAN_H
+
+#include "slice.h"
+
+#define AIGW_JSONSCAN_DEPTH  64  /* containers inside one another */
+#define AIGW_JSONSCAN_PATH   8   /* containers that a path may lead through */
+#define AIGW_JSONSCAN_TEXT   256 /* longest string reported whole */
+#define AIGW_JSONSCAN_NUMBER 64  /* longest number reported whole */
+
+typedef enum {
+    AIGW_JSON_NULL = 0,
+    AIGW_JSON_FALSE,
+    AIGW_JSON_TRUE,
+    AIGW_JSON_NUMBER,
+    AIGW_JSON_STRING,
+    AIGW_JSON_OBJECT, /* its opening brace was read */
+    AIGW_JSON_ARRAY,  /* its opening bracket was read */
+    AIGW_JSON_CLOSE   /* the object or array of this path ended */
+} aigw_json_kind_t;
+
+/** A value at a path of the table. Dies with the call that reports it. */
+typedef struct {
+    aigw_json_kind_t kind;
+    int cut;            /* text is only the beginning */
+    aigw_slice_t text;  /* string: unescaped, without quotes; number: as it
+                           stands; else empty */
+    apr_uint64_t at;    /* offset of the value's first byte in what was fed
+                           since the reset */
+    apr_uint64_t end;   /* offset after its last byte; OBJECT and ARRAY: of
+                           the first byte inside */
+} aigw_jsonscan_value_t;
+
+/**
+ * One step of a path: a member of an object, or with the key "*" any element
+ * of an array.  A table is a static array of members that ends with a NULL
+ * key; the table of a document is one node, whose key is not looked at.
+ */
+typedef struct aigw_jsonscan_node_t aigw_jsonscan_node_t;
+struct aigw_jsonscan_node_t {
+    const char *key;
+    unsigned char len;     /* of key */
+    signed char field;     /* what to report the value as; -1: do not */
+    apr_uint32_t lens;     /* bit (len & 31) of each of the members */
+    const aigw_jsonscan_node_t *members; /* of the value; NULL: no way on */
+};
+
+/* A table's rows are written once as X(key, field, NAME), from which its
+ * nodes and its `lens` are both made, so that they cannot disagree. */
+#define AIGW_JSONSCAN_LEAF(key, field) {key, sizeof(key) - 1, field, 0, NULL},
+#define AIGW_JSONSCAN_WITH(key, field, name)                                  \
+    {key, sizeof(key) - 1, field, name##_lens, name##_nodes},
+#define AIGW_JSONSCAN_LEAF_BIT(key, field) | 1u << ((sizeof(key) - 1) & 31)
+#define AIGW_JSONSCAN_WITH_BIT(key, field, name)                              \
+    | 1u << ((sizeof(key) - 1) & 31)
+
+/** Make name_nodes and name_lens of LIST(LEAF, WITH). */
+#define AIGW_JSONSCAN_TABLE(name, LIST)                                       \
+    enum {                                                                    \
+        name##_lens =                                                         \
+            0 LIST(AIGW_JSONSCAN_LEAF_BIT, AIGW_JSONSCAN_WITH_BIT)            \
+    };                                                                        \
+    static const aigw_jsonscan_node_t name##_nodes[] = {                      \
+        LIST(AIGW_JSONSCAN_LEAF, AIGW_JSONSCAN_WITH)                          \
+        {NULL, 0, -1, 0, NULL}}
+
+typedef void aigw_jsonscan_fn(void *ctx, int field,
+                              const aigw_jsonscan_value_t *v);
+
+typedef struct {
+    const aigw_jsonscan_node_t *root;
+    const aigw_jsonscan_node_t *want; /* of the value being read, or NULL */
+    const aigw_jsonscan_node_t *path[AIGW_JSONSCAN_PATH];
+    apr_uint64_t base;     /* bytes fed before this feed */
+    apr_uint64_t at;       /* where the value being read began */
+    apr_uint64_t bad_at;   /* where the document broke or got too deep */
+    apr_uint64_t objects;  /* bit per depth: 1 object, 0 array */
+    unsigned char state;
+    unsigned char after;   /* what a string is: key, wanted value, other */
+    unsigned char depth;
+    unsigned char match;   /* path[0..match-1] hold; the container being read
+                              is matched if match == depth */
+    unsigned char digits;  /* of \uXXXX still to come */
+    unsigned char lit;     /* which literal, */
+    unsigned char lit_at;  /* and how far into it */
+    unsigned char cut;
+    apr_uint32_t hex;      /* of \uXXXX */
+    apr_uint32_t high;     /* a high surrogate that waits for its low one */
+    unsigned n;            /* bytes in text */
+    char text[AIGW_JSONSCAN_TEXT + 4];
+} aigw_jsonscan_t;
+
+typedef enum {
+    AIGW_JSONSCAN_OPEN = 0, /* not yet a whole document */
+    AIGW_JSONSCAN_EMPTY,    /* white space at most */
+    AIGW_JSONSCAN_WHOLE,    /* one whole JSON value */
+    AIGW_JSONSCAN_BAD,      /* not JSON; see bad_at */
+    AIGW_JSONSCAN_DEEP      /* nested too deep; the rest was not looked at */
+} aigw_jsonscan_end_t;
+
+/** @param root the table; borrowed, static */
+void aigw_jsonscan_init(aigw_jsonscan_t *js, const aigw_jsonscan_node_t *root);
+
+/** Start the next document with the same table. */
+void aigw_jsonscan_reset(aigw_jsonscan_t *js);
+
+/**
+ * Read on. Nothing is kept of the bytes but at most AIGW_JSONSCAN_TEXT of a
+ * wanted value. Once the document is broken or too deep the rest is read
+ * over at no cost.
+ * @param fn called for each value at a path of the table, in their order;
+ *           a key that comes twice is reported twice
+ */
+void aigw_jsonscan_feed(aigw_jsonscan_t *js, const char *p, apr_size_t n,
+                        aigw_jsonscan_fn *fn, void *ctx);
+
+/** The document has ended: reports a number that nothing else ended. */
+aigw_jsonscan_end_t aigw_jsonscan_finish(aigw_jsonscan_t *js,
+                                         aigw_jsonscan_fn *fn, void *ctx);
+
+/** How the document stands so far (OPEN also while it could go on). */
+aigw_jsonscan_end_t aigw_jsonscan_state(const aigw_jsonscan_t *js);
+
+/**
+ * A value as a count: an integer, an integral decimal (12.0, 1.5e2), or a
+ * string of digits, 0..2^53. A huge exponent costs nothing.
+ * @return AIGW_OK; AIGW_DONE for null (says nothing); AIGW_MALFORMED for
+ *         anything else; AIGW_TOO_BIG over 2^53
+ */
+aigw_rc_t aigw_jsonscan_count(const aigw_jsonscan_value_t *v,
+                              apr_uint64_t *count);
+
+#endif
