@@ -12,7 +12,7 @@ AIGW_OBJ=$AIGW_TOP/build/obj
 AIGW_JOBS=$(nproc 2>/dev/null || echo 1)
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
-say() { printf '%s\n' "$*"; }
+say() { printf "%s\n" "$@"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
 # What is needed, and how to see that it is there. Rows: package, test.
@@ -44,7 +44,7 @@ install_missing() {
     local package probe missing=()
     while read -r package probe; do
         [ -n "$package" ] || continue
-        eval "$probe" >/dev/null 2>&1 || missing+=("$package")
+        eval "$probe" </dev/null >/dev/null 2>&1 || missing+=("$package")
     done <<<"$1"
     [ ${#missing[@]} -gt 0 ] || return 0
     if ! command -v apt-get >/dev/null; then
@@ -52,9 +52,8 @@ install_missing() {
             "(Debian's names): ${missing[*]}"
     fi
     if [ "$(id -u)" -ne 0 ]; then
-        say "These packages are missing; as root, run this line and start" \
-            "again:"
-        say "  apt-get install -y --no-install-recommends ${missing[*]}"
+        say "Packages are missing. Run this line as root, then start again:" \
+            "  apt-get install -y --no-install-recommends ${missing[*]}"
         exit 1
     fi
     say "Installing with apt-get: ${missing[*]}"
