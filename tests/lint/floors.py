@@ -10,8 +10,8 @@ import re
 from tap import TOP, Tap, code, sources, text
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
-CORE_SYSTEM = re.compile(r"^(apr|apr_\w+|jansson|assert|ctype|errno|inttypes"
-                         r"|limits|stdarg|stddef|stdint|stdio|stdlib|string)"
+CORE_SYSTEM = re.compile(r"^(apr|apr_\w+|jansson|assert|ctype|emmintrin|errno"
+                         r"|inttypes|limits|stdarg|stddef|stdint|stdio|stdlib|string)"
                          r"\.h$")
 STATIONS = ("admit", "route", "upstream", "relay", "account")
 # relay drives the upstream's connection: the one exception.

@@ -181,13 +181,13 @@ class Httpd:
         self.claim(".")
         return text
 
-    def signal(self, number):
+    def send_signal(self, number):
         os.kill(self.process.pid, number)
 
     def graceful(self):
         """A graceful restart, and back when the new generation serves."""
         before = self.error_log().count("resuming normal operations")
-        self.signal(signal.SIGUSR1)
+        self.send_signal(signal.SIGUSR1)
         wait_for(lambda: self.error_log().count("resuming normal operations")
                  > before, 10,
                  lambda: "no new generation:\n" + self.error_log())
@@ -196,7 +196,7 @@ class Httpd:
         if self.process is None:
             return
         if self.process.poll() is None:
-            self.signal(sig)
+            self.send_signal(sig)
             try:
                 self.process.wait(15)
             except subprocess.TimeoutExpired:

@@ -2,7 +2,7 @@
 """The simulated provider: tests/sim/aigw-sim, started on a free port."""
 import json
 import pathlib
-import socket
+import re
 import subprocess
 import tempfile
 
@@ -14,28 +14,23 @@ KEY = "sk-simulated-upstream"
 
 class Sim:
     def __init__(self, *options):
-        self.port = paths.free_port()
         self.folder = tempfile.TemporaryDirectory(prefix="aigw-sim-")
         self.ledger_path = pathlib.Path(self.folder.name) / "ledger"
         self.process = subprocess.Popen(
-            [str(paths.SIM), "--port", str(self.port), "--key", KEY,
+            [str(paths.SIM), "--port", "0", "--key", KEY,
              "--ledger", str(self.ledger_path), "--first-byte-ms", "0",
              "--rate", "0", *options],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        said = self.process.stdout.readline()
+        found = re.match(r"listening on .*:(\d+)$", said)
+        assert found, f"aigw-sim said {said!r}"
+        self.port = int(found[1])
         self.offset = 0
-        wait_for(self._listens, 5, lambda: "aigw-sim does not listen")
-
-    def _listens(self):
-        assert self.process.poll() is None, "aigw-sim ended"
-        try:
-            socket.create_connection(("127.0.0.1", self.port), 1).close()
-            return True
-        except OSError:
-            return False
 
     def stop(self):
         self.process.terminate()
         self.process.wait(5)
+        self.process.stdout.close()
         self.folder.cleanup()
 
     def mark(self):
