@@ -4,6 +4,7 @@
  * listening socket and the loop.  It listens nowhere but on loopback,
  * because it logs what it gets and checks next to nothing.
  */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +55,8 @@ static void help(void)
           "  --key K         accept only 'Authorization: Bearer K'\n"
           "  --ledger FILE   append a JSON line for each request that ended\n"
           "  --files DIR     folder of the files to play with sim:file=NAME\n"
-          "  --help          this text\n", stdout);
+          "  --help          this text\n",
+          stdout);
     sim_params_help(stdout);
 }
 
@@ -131,8 +133,8 @@ static int options(sim_t *sim, opts_t *o, int argc, char **argv)
         if (strncmp(argv[i], "--", 2) != 0) {
             return fail(argv[i], "not an option (try --help)");
         }
-        snprintf(name, sizeof(name), "%.*s",
-                 eq ? (int)(eq - argv[i] - 2) : 63, argv[i] + 2);
+        snprintf(name, sizeof(name), "%.*s", eq ? (int)(eq - argv[i] - 2) : 63,
+                 argv[i] + 2);
         if (!eq && i + 1 >= argc) {
             return fail(argv[i], "a value is missing, or there is no such"
                                  " option (try --help)");
@@ -167,8 +169,10 @@ static int loopback(const opts_t *o, addr_t *a, socklen_t *len)
     *len = sizeof(a->v4);
     if (inet_pton(AF_INET, s, &a->v4.sin_addr) != 1
         || ntohl(a->v4.sin_addr.s_addr) >> 24 != 127) {
-        fprintf(stderr, "aigw-sim: --bind %s: a loopback address is needed, "
-                        "127.x.y.z or [::1]\n", s);
+        fprintf(stderr,
+                "aigw-sim: --bind %s: a loopback address is needed, "
+                "127.x.y.z or [::1]\n",
+                s);
         return -1;
     }
     return 0;
@@ -183,8 +187,8 @@ static int listen_on(sim_t *sim, const opts_t *o)
     if (loopback(o, &a, &len) != 0) {
         return -1;
     }
-    sim->listener = socket(a.any.sa_family,
-                           SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    sim->listener =
+        socket(a.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (sim->listener < 0) {
         return fail("socket", strerror(errno));
     }
@@ -244,8 +248,8 @@ static int open_all(sim_t *sim, const opts_t *o)
         return -1;
     }
     if (o->ledger) {
-        sim->ledger = open(o->ledger,
-                           O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+        sim->ledger =
+            open(o->ledger, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
         if (sim->ledger < 0) {
             return fail(o->ledger, strerror(errno));
         }
@@ -355,8 +359,7 @@ static int serve(sim_t *sim)
     signal(SIGPIPE, SIG_IGN);
     sim->ep = epoll_create1(EPOLL_CLOEXEC);
     sim->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    sim->alarm = timerfd_create(CLOCK_MONOTONIC,
-                                TFD_CLOEXEC | TFD_NONBLOCK);
+    sim->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     watch(sim->ep, sim->signals, &sim->signals, EPOLLIN);
     watch(sim->ep, sim->alarm, &sim->alarm, EPOLLIN | EPOLLET);
     watch(sim->ep, sim->listener, &sim->listener, EPOLLIN);

@@ -27,23 +27,23 @@ typedef struct sim_answer_t {
     const sim_params_t *par;  /* borrowed from the connection */
     const sim_request_t *req; /* borrowed from the connection */
     sim_chat_t chat;
-    sim_buf_t body;        /* of an answer that is no live stream */
-    int live;              /* an event stream, made as it goes */
-    int raw;               /* body is the whole answer, head and all */
-    int counted;           /* a chat answer: it has token counts */
+    sim_buf_t body; /* of an answer that is no live stream */
+    int live;       /* an event stream, made as it goes */
+    int raw;        /* body is the whole answer, head and all */
+    int counted;    /* a chat answer: it has token counts */
     int status;
     const char *ctype;
     const char *allow;     /* value of Allow, or NULL */
     sim_framing_t framing; /* never AUTO once begun */
     int stage;
     sim_then_t then;
-    int cut;               /* the simulator broke the answer off */
-    uint64_t due;          /* when the next step is wanted */
+    int cut;      /* the simulator broke the answer off */
+    uint64_t due; /* when the next step is wanted */
     uint64_t serial;
-    uint64_t events;       /* content events to make */
-    uint64_t made;         /* content events made so far */
-    uint64_t emitted;      /* bytes of body so far */
-    uint64_t declared;     /* Content-Length as sent */
+    uint64_t events;   /* content events to make */
+    uint64_t made;     /* content events made so far */
+    uint64_t emitted;  /* bytes of body so far */
+    uint64_t declared; /* Content-Length as sent */
 } sim_answer_t;
 
 /**

@@ -11,9 +11,9 @@
 #include <stddef.h>
 
 typedef struct sim_buf_t {
-    char *p;            /* malloc'd, owned; NULL while cap is 0 */
-    size_t off;         /* consumed up to here */
-    size_t len;         /* filled up to here */
+    char *p;    /* malloc'd, owned; NULL while cap is 0 */
+    size_t off; /* consumed up to here */
+    size_t len; /* filled up to here */
     size_t cap;
 } sim_buf_t;
 
@@ -23,7 +23,7 @@ typedef struct sim_slice_t {
     size_t n;
 } sim_slice_t;
 
-#define SIM_BUF_AT(b)   ((b)->p + (b)->off)
+#define SIM_BUF_AT(b) ((b)->p + (b)->off)
 #define SIM_BUF_SIZE(b) ((b)->len - (b)->off)
 
 /** Append n bytes. */

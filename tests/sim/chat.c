@@ -58,9 +58,11 @@ static void open_chunk(sim_chat_t *c, sim_buf_t *b)
     sim_buf_t *p = &c->prefix;
 
     if (!SIM_BUF_SIZE(p)) {
-        sim_buf_fmt(p, "data: {\"id\":\"%s\",\"object\":"
-                       "\"chat.completion.chunk\",\"created\":%ld,"
-                       "\"model\":\"", c->id, c->created);
+        sim_buf_fmt(p,
+                    "data: {\"id\":\"%s\",\"object\":"
+                    "\"chat.completion.chunk\",\"created\":%ld,"
+                    "\"model\":\"",
+                    c->id, c->created);
         add_model(c, p);
         sim_buf_str(p, "\",\"service_tier\":\"default\","
                        "\"system_fingerprint\":\"" FINGERPRINT "\","
@@ -101,8 +103,7 @@ void sim_chat_content(sim_chat_t *c, sim_buf_t *b)
     add_stamp(c, b);
     do {
         sim_text_word(b, c->word++);
-    } while (SIM_BUF_SIZE(b) - from + sizeof(tail) + 4
-             < c->par->event_bytes);
+    } while (SIM_BUF_SIZE(b) - from + sizeof(tail) + 4 < c->par->event_bytes);
     sim_buf_add(b, tail, sizeof(tail) - 1);
     close_chunk(c, b);
 }
@@ -132,15 +133,18 @@ static void add_usage(const sim_chat_t *c, sim_buf_t *b)
     uint64_t in = sim_chat_prompt_tokens(c);
     uint64_t out = sim_chat_completion_tokens(c);
 
-    sim_buf_fmt(b, "{\"prompt_tokens\":%" PRIu64
-                   ",\"completion_tokens\":%" PRIu64
-                   ",\"total_tokens\":%" PRIu64
-                   ",\"prompt_tokens_details\":{\"cached_tokens\":%" PRIu64
-                   ",\"audio_tokens\":0}", in, out, in + out, c->par->cached);
-    sim_buf_fmt(b, ",\"completion_tokens_details\":{"
-                   "\"reasoning_tokens\":%" PRIu64 ",\"audio_tokens\":0,"
-                   "\"accepted_prediction_tokens\":0,"
-                   "\"rejected_prediction_tokens\":0}}", c->par->reasoning);
+    sim_buf_fmt(b,
+                "{\"prompt_tokens\":%" PRIu64 ",\"completion_tokens\":%" PRIu64
+                ",\"total_tokens\":%" PRIu64
+                ",\"prompt_tokens_details\":{\"cached_tokens\":%" PRIu64
+                ",\"audio_tokens\":0}",
+                in, out, in + out, c->par->cached);
+    sim_buf_fmt(b,
+                ",\"completion_tokens_details\":{"
+                "\"reasoning_tokens\":%" PRIu64 ",\"audio_tokens\":0,"
+                "\"accepted_prediction_tokens\":0,"
+                "\"rejected_prediction_tokens\":0}}",
+                c->par->reasoning);
 }
 
 void sim_chat_usage(sim_chat_t *c, sim_buf_t *b)
@@ -168,8 +172,9 @@ void sim_chat_json(sim_chat_t *c, sim_buf_t *b)
     size_t from = SIM_BUF_SIZE(b);
     uint64_t i;
 
-    sim_buf_fmt(b, "{\n  \"id\": \"%s\",\n  \"object\": \"chat.completion\","
-                   "\n  \"created\": %ld,\n  \"model\": \"",
+    sim_buf_fmt(b,
+                "{\n  \"id\": \"%s\",\n  \"object\": \"chat.completion\","
+                "\n  \"created\": %ld,\n  \"model\": \"",
                 c->id, c->created);
     add_model(c, b);
     sim_buf_str(b, "\",\n  \"choices\": [\n    {\n      \"index\": 0,\n"
@@ -229,8 +234,10 @@ void sim_chat_error(sim_buf_t *b, int status, const char *message)
     sim_buf_str(b, "{\n  \"error\": {\n    \"message\": \"");
     message = message ? message : row->message;
     sim_buf_json(b, message, strlen(message), 0);
-    sim_buf_fmt(b, "\",\n    \"type\": \"%s\",\n    \"param\": null,\n"
-                   "    \"code\": %s\n  }\n}\n", row->type, row->code);
+    sim_buf_fmt(b,
+                "\",\n    \"type\": \"%s\",\n    \"param\": null,\n"
+                "    \"code\": %s\n  }\n}\n",
+                row->type, row->code);
 }
 
 void sim_chat_models(sim_buf_t *b)
@@ -241,10 +248,11 @@ void sim_chat_models(sim_buf_t *b)
 
     sim_buf_str(b, "{\n  \"object\": \"list\",\n  \"data\": [");
     for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        sim_buf_fmt(b, "%s\n    {\n      \"id\": \"%s\",\n"
-                       "      \"object\": \"model\",\n"
-                       "      \"created\": 1744316542,\n"
-                       "      \"owned_by\": \"system\"\n    }",
+        sim_buf_fmt(b,
+                    "%s\n    {\n      \"id\": \"%s\",\n"
+                    "      \"object\": \"model\",\n"
+                    "      \"created\": 1744316542,\n"
+                    "      \"owned_by\": \"system\"\n    }",
                     i ? "," : "", names[i]);
     }
     sim_buf_str(b, "\n  ]\n}\n");

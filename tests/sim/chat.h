@@ -13,9 +13,9 @@
 #include "request.h"
 
 typedef struct sim_chat_t {
-    const sim_params_t *par;   /* borrowed, outlives this */
-    const sim_request_t *req;  /* borrowed, outlives this */
-    sim_buf_t prefix;          /* what all chunks of this stream begin with */
+    const sim_params_t *par;  /* borrowed, outlives this */
+    const sim_request_t *req; /* borrowed, outlives this */
+    sim_buf_t prefix;         /* what all chunks of this stream begin with */
     char id[40];
     long created;
     uint64_t word; /* next word of the built-in text */

@@ -36,7 +36,8 @@ static void want(sim_conn_t *c, uint32_t mask)
     ev.events = mask;
     ev.data.ptr = c;
     if (epoll_ctl(c->sim->ep, c->mask ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->fd,
-                  &ev) != 0) {
+                  &ev)
+        != 0) {
         perror("aigw-sim: epoll_ctl");
         abort();
     }

@@ -11,6 +11,7 @@
 
 static const char *reason(int status)
 {
+    /* clang-format off */
     static const struct {
         int status;
         const char *text;
@@ -28,6 +29,7 @@ static const char *reason(int status)
         {502, "Bad Gateway"}, {503, "Service Unavailable"},
         {504, "Gateway Timeout"}, {529, "Overloaded"},
     };
+    /* clang-format on */
     size_t i;
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -104,8 +106,9 @@ static void status_fields(const sim_answer_t *a, sim_buf_t *out)
         after = 2;
     }
     if (after != SIM_UNSET) {
-        sim_buf_fmt(out, "retry-after: %" PRIu64 "\r\n"
-                         "retry-after-ms: %" PRIu64 "\r\n",
+        sim_buf_fmt(out,
+                    "retry-after: %" PRIu64 "\r\n"
+                    "retry-after-ms: %" PRIu64 "\r\n",
                     after, after * 1000);
     }
     if (a->allow) {

@@ -3,6 +3,7 @@
  * The table of parameters and the table of faults, and the reading of values
  * for both.  Nothing here acts on a value.
  */
+#define _GNU_SOURCE
 #include "params.h"
 
 #include <ctype.h>
@@ -29,7 +30,7 @@ typedef struct row_t {
     const char *arg, *help;
 } row_t;
 
-#define AT(f)   offsetof(sim_params_t, f)
+#define AT(f) offsetof(sim_params_t, f)
 #define SIZE(f) sizeof(((sim_params_t *)0)->f)
 
 /* clang-format off */
@@ -221,8 +222,7 @@ static int read_rate(const char *v, uint64_t *out)
 
 static int read_framing(const char *v, uint64_t *out)
 {
-    static const char *const names[] = {"auto", "chunked", "length",
-                                        "close"};
+    static const char *const names[] = {"auto", "chunked", "length", "close"};
     size_t i;
 
     for (i = 0; i < COUNT(names); i++) {
@@ -363,7 +363,8 @@ void sim_params_help(FILE *to)
 
     fputs("\nParameters, as --NAME VALUE for all requests, or as"
           " sim:NAME=VALUE in the query\nor anywhere in the body of one"
-          " request:\n", to);
+          " request:\n",
+          to);
     for (i = 0; i < COUNT(rows); i++) {
         fprintf(to, "  %-13s %-5s %s\n", rows[i].name, rows[i].arg,
                 rows[i].help);

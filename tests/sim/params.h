@@ -56,8 +56,8 @@ typedef enum sim_fault_t {
     SIM_FAULT_ENDLESS
 } sim_fault_t;
 
-#define SIM_FAULT_F_STREAM  1 /* makes sense for event streams only */
-#define SIM_FAULT_F_LENGTH  2 /* needs Content-Length framing */
+#define SIM_FAULT_F_STREAM 1  /* makes sense for event streams only */
+#define SIM_FAULT_F_LENGTH 2  /* needs Content-Length framing */
 #define SIM_FAULT_F_CHUNKED 4 /* needs chunked framing */
 
 #define SIM_UNSET UINT64_MAX /* a number nobody gave */

@@ -4,6 +4,7 @@
  * request stays in the input buffer, so pipelined requests are read one by
  * one.  Nothing here answers.
  */
+#define _GNU_SOURCE
 #include "request.h"
 
 #include <openssl/evp.h>
@@ -137,8 +138,7 @@ static int list_has(sim_slice_t list, const char *word)
 {
     while (list.n) {
         const char *comma = memchr(list.p, ',', list.n);
-        sim_slice_t item = {list.p, comma ? (size_t)(comma - list.p)
-                                          : list.n};
+        sim_slice_t item = {list.p, comma ? (size_t)(comma - list.p) : list.n};
         size_t used = comma ? item.n + 1 : item.n;
 
         if (sim_slice_case(trim(item), word)) {

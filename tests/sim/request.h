@@ -27,14 +27,14 @@ typedef struct sim_request_t {
     int step;        /* of the body's decoder */
     sim_buf_t body;
     uint64_t body_bytes;
-    char sha256[65];       /* of the decoded body, hex */
-    int body_shown;        /* body is kept, and is UTF-8 */
-    sim_buf_t model;       /* as in the body: JSON-escaped, no quotes */
-    int stream;            /* "stream":true at depth 1 */
-    int include_usage;     /* 0, 1, or -1: not said */
-    int json;              /* the body is a JSON object */
-    int error_status;      /* of a request that is refused */
-    const char *error;     /* a sentence, or NULL */
+    char sha256[65];   /* of the decoded body, hex */
+    int body_shown;    /* body is kept, and is UTF-8 */
+    sim_buf_t model;   /* as in the body: JSON-escaped, no quotes */
+    int stream;        /* "stream":true at depth 1 */
+    int include_usage; /* 0, 1, or -1: not said */
+    int json;          /* the body is a JSON object */
+    int error_status;  /* of a request that is refused */
+    const char *error; /* a sentence, or NULL */
 } sim_request_t;
 
 /**

@@ -188,14 +188,15 @@ static void post(sim_conn_t *c)
         sim_answer_error(&c->ans, 404, "Invalid URL");
     }
     else if (!c->req.json) {
-        sim_answer_error(&c->ans, 400, "We could not parse the JSON body of "
-                                       "your request.");
+        sim_answer_error(&c->ans, 400,
+                         "We could not parse the JSON body of "
+                         "your request.");
     }
     else if (!SIM_BUF_SIZE(&c->req.model)) {
         sim_answer_error(&c->ans, 400, "you must provide a model parameter");
     }
-    else if (!c->req.stream && sim_fault_flags(c->par.fault)
-                                   & SIM_FAULT_F_STREAM) {
+    else if (!c->req.stream
+             && sim_fault_flags(c->par.fault) & SIM_FAULT_F_STREAM) {
         sim_answer_error(&c->ans, 400, "this sim:fault needs a stream");
     }
     else if (!c->req.stream && c->par.events > 10000000) {

@@ -38,8 +38,8 @@ typedef struct sim_t {
     int listener;
     int signals;       /* signalfd */
     int alarm;         /* timerfd, armed for the first timer */
-    int ledger; /* -1: none */
-    SSL_CTX *tls; /* NULL: plain */
+    int ledger;        /* -1: none */
+    SSL_CTX *tls;      /* NULL: plain */
     const char *key;   /* the one accepted, or NULL */
     const char *files; /* folder to play from, or NULL */
     sim_params_t par;  /* defaults of all requests */
@@ -55,7 +55,7 @@ typedef enum sim_state_t {
     SIM_STATE_TLS = 0, /* handshake */
     SIM_STATE_READ,    /* idle, or a request is coming in */
     SIM_STATE_ANSWER,
-    SIM_STATE_LINGER   /* FIN was sent; waits for the peer's */
+    SIM_STATE_LINGER /* FIN was sent; waits for the peer's */
 } sim_state_t;
 
 struct sim_conn_t {
@@ -64,14 +64,14 @@ struct sim_conn_t {
     int fd;
     SSL *ssl; /* NULL: plain */
     sim_state_t state;
-    uint32_t mask; /* events asked of epoll */
-    uint64_t no;   /* number of the connection, from 1 */
-    uint64_t nth;  /* number of the request on it, from 1 */
-    int blocked;   /* the last write would have blocked */
+    uint32_t mask;        /* events asked of epoll */
+    uint64_t no;          /* number of the connection, from 1 */
+    uint64_t nth;         /* number of the request on it, from 1 */
+    int blocked;          /* the last write would have blocked */
     uint64_t pause_until; /* next write of a split answer */
-    int head_done; /* the request's head was read */
-    int reuse_trap; /* the next request's bytes close the connection */
-    uint64_t idle_fault; /* what the timer does while idle: sim_fault_t */
+    int head_done;        /* the request's head was read */
+    int reuse_trap;       /* the next request's bytes close the connection */
+    uint64_t idle_fault;  /* what the timer does while idle: sim_fault_t */
     sim_buf_t in, out;
     sim_request_t req;
     sim_params_t par;
