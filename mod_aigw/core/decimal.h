@@ -9,7 +9,9 @@
 
 #include "slice.h"
 
-typedef __int128 aigw_money_t;
+/* APR's pools align to 8 bytes; a plain __int128 in memory of theirs would be
+ * read by instructions that fault there. */
+typedef __int128 aigw_money_t __attribute__((aligned(8)));
 
 #define AIGW_MONEY_SCALE 15
 #define AIGW_MONEY_TEXT 48 /* room for any value as text, NUL included */

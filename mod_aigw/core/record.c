@@ -281,11 +281,13 @@ static int utf8_length(const unsigned char *s, unsigned *code)
 }
 
 /* Line ends that only some readers know (U+0085, U+2028, U+2029), and the
- * C1 set, in which terminals find escape sequences. */
-static int is_hidden_control(unsigned code)
+ * C0 and C1 sets, in which terminals find escape sequences.  U+FFFD is
+ * always written as its escape, so that what stood for a broken byte is
+ * written again as it was. */
+static int needs_escape(unsigned code)
 {
-    return code == 0x7f || (code >= 0x80 && code <= 0x9f) || code == 0x2028
-           || code == 0x2029;
+    return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x2028
+           || code == 0x2029 || code == 0xfffd;
 }
 
 /* -- the line ------------------------------------------------------------ */
@@ -327,7 +329,7 @@ static apr_size_t escape_one(const unsigned char *s, char *out, int *used)
         out[1] = (char)code;
         return 2;
     }
-    if (n && code >= 0x20 && !is_hidden_control(code)) {
+    if (!needs_escape(code)) {
         memcpy(out, s, (apr_size_t)n);
         return (apr_size_t)n;
     }
