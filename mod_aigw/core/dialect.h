@@ -10,6 +10,7 @@
 #include "slice.h"
 #include "reason.h"
 #include "jsonscan.h"
+#include "decimal.h"
 
 typedef struct aigw_dialect_t aigw_dialect_t;
 struct aigw_meter_t;
@@ -28,25 +29,47 @@ typedef struct {
     unsigned ask_usage:1; /* stream_options.include_usage is known here */
 } aigw_endpoint_t;
 
+/** Whether a provider counts reasoning inside its output count. Where a
+ * total is given, arithmetic decides; this is for what it leaves open. */
+typedef enum {
+    AIGW_REASONING_INSIDE = 0,
+    AIGW_REASONING_UNTOLD,  /* outside, unless a total says otherwise */
+    AIGW_REASONING_OUTSIDE, /* outside, and the total leaves it out too */
+    AIGW_REASONING_HIDDEN   /* what total has beyond prompt and completion
+                               is reasoning that is stated nowhere */
+} aigw_reasoning_t;
+
+#define AIGW_DIALECT_COUNTS 24
+
 /** What a dialect remembers while one answer goes by: raw counts by path,
  * merged at the end of each event. The owner is the meter. */
 typedef struct {
-    apr_uint64_t raw[24];
-    apr_uint32_t have;       /* bit per raw count in this event's snapshot */
-    apr_uint64_t last[24];   /* merged over events: last good value wins */
+    apr_uint64_t raw[AIGW_DIALECT_COUNTS];
+    apr_uint64_t last[AIGW_DIALECT_COUNTS]; /* merged over the events: last
+                                               good value wins */
+    aigw_money_t cost;         /* stated by this event's snapshot */
+    aigw_money_t cost_beside;  /* part of it that is billed elsewhere */
+    apr_uint32_t have;         /* bit per raw count in the snapshot */
     apr_uint32_t last_have;
-    unsigned usage_rank:2;   /* best place a usage stood in this event */
-    unsigned event_usage:1;  /* this event holds a usage object */
-    unsigned event_choice:1; /* this event holds a choice */
-    unsigned event_error:1;
+    apr_uint64_t choice_index; /* of the choice that is open */
+    apr_uint64_t choice_place; /* its place in the array */
+    char choice_finish[33];
+    unsigned usage_rank:2;     /* best place a usage stood in this event */
+    unsigned usage_live:1;     /* the usage that is open is the best one */
+    unsigned usage_whole:1;    /* and it was closed */
+    unsigned usage_final:1;    /* the last merged one is no mere snapshot of
+                                  an answer that then failed */
+    unsigned cost_have:1;
+    unsigned cost_adds:1;      /* cost_beside comes on top of cost */
+    unsigned error_rank:2;     /* how telling seen.error is */
+    unsigned event_usage:1;    /* this event holds a usage object */
+    unsigned event_choice:1;   /* this event holds a choice */
+    unsigned event_error:1;    /* this event holds an error */
 } aigw_dialect_state_t;
 
 struct aigw_dialect_t {
     const char *name;                    /* "openai" */
-    unsigned reasoning_outside:1; /* without a total that tells, output
-                                     counts leave reasoning out */
-    unsigned reasoning_hidden:1;  /* what total says beyond prompt and
-                                     completion is reasoning */
+    aigw_reasoning_t reasoning;          /* what output counts leave out */
     const aigw_endpoint_t *endpoints;    /* ends with path NULL */
 
     /**
@@ -68,6 +91,7 @@ struct aigw_dialect_t {
     const aigw_jsonscan_node_t *answer;  /* the paths that matter */
     aigw_jsonscan_fn *value;             /* ctx is the meter */
     void (*event_start)(struct aigw_meter_t *m);
+    /** The event's JSON is whole, or was cut after a whole usage. */
     void (*event_end)(struct aigw_meter_t *m);
     /** 1 if these are the whole data of the event that ends a stream. */
     int (*is_end)(const char *data, apr_size_t n);

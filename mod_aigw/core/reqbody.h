@@ -41,9 +41,10 @@ typedef struct {
     apr_size_t fault_at;    /* offset of what made the fault */
     /* where things stand in the body, for the splices */
     apr_size_t model_at, model_len;    /* the model's value with its quotes */
-    apr_size_t options_at, options_len; /* stream_options' value; len 0: none */
+    apr_size_t options_at, options_len; /* of stream_options; len 0: none */
+    int options_null;       /* 1: it is null, to be replaced */
     int options_empty;      /* 1: "{}", so no comma is needed */
-    apr_size_t include_at, include_len; /* include_usage's value; len 0: none */
+    apr_size_t include_at, include_len; /* of include_usage; len 0: none */
     apr_size_t object_at;   /* the offset just after the opening brace */
 } aigw_reqbody_t;
 
