@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What needs the whole configuration: names that must be defined somewhere,
+ * gateways that must say who may call, files that must be readable.  All
+ * faults are logged, not the first alone, with the place where the directive
+ * stands; warnings come with configtest and once with each start.
+ */
+#include "setters.h"
+#include "log.h"
+#include "upstream/tls.h"
+
+#include <arpa/inet.h>
+#include <apr_strings.h>
+#include <http_core.h>
+
+#define FAULT (APLOG_STARTUP | APLOG_ERR)
+
+static apr_array_header_t *places; /* aigw_place_t, pconf */
+
+void aigw_config_note_location(cmd_parms *cmd, aigw_dir_t *dir)
+{
+    aigw_place_t *place;
+
+    if (places->nelts > 0
+        && APR_ARRAY_IDX(places, places->nelts - 1, aigw_place_t).dir == dir) {
+        return;
+    }
+    place = apr_array_push(places);
+    place->server = cmd->server;
+    place->path = cmd->path;
+    place->dir = dir;
+}
+
+/* httpd compares only the major number when it loads a module. The minor one
+ * stands in every module of its own, so that core's tells what httpd is. */
+static int httpd_is_too_old(void)
+{
+    if (core_module.minor_version >= aigw_module.minor_version) {
+        return 0;
+    }
+    aigw_slog(NULL, AIGWNO(0101), FAULT, 0,
+              "mod_aigw was built for an httpd with module magic number "
+              "%d:%d, and this one has %d:%d: it is older; build mod_aigw "
+              "with this httpd's apxs, or use the newer httpd",
+              aigw_module.version, aigw_module.minor_version,
+              core_module.version, core_module.minor_version);
+    return 1;
+}
+
+int aigw_config_pre(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
+{
+    (void)plog;
+    (void)ptemp;
+    places = apr_array_make(pconf, 4, sizeof(aigw_place_t));
+    aigw_config_forget(pconf);
+    return httpd_is_too_old() ? !OK : OK;
+}
+
+static int check_row(server_rec *s, aigw_model_row_t *row)
+{
+    int i, faults = 0;
+
+    for (i = 0; i < row->candidates->nelts; i++) {
+        aigw_candidate_t *cand =
+            &APR_ARRAY_IDX(row->candidates, i, aigw_candidate_t);
+        cand->upstream = aigw_config_upstream(cand->upstream_name);
+        if (!cand->upstream) {
+            aigw_slog(s, AIGWNO(0110), FAULT, 0,
+                      "%s: AIGWModel %s: there is no upstream \"%s\"; allowed "
+                      "is the name of an AIGWUpstream, such as: AIGWUpstream "
+                      "%s https://api.openai.com/v1 key=file:conf/openai.key",
+                      row->where, row->pattern, cand->upstream_name,
+                      cand->upstream_name);
+            faults++;
+        }
+    }
+    return faults;
+}
+
+static int check_models(server_rec *s)
+{
+    int i, faults = 0;
+
+    for (; s; s = s->next) {
+        const apr_array_header_t *rows = aigw_config_server(s)->models;
+        for (i = 0; rows && i < rows->nelts; i++) {
+            aigw_model_row_t *row = APR_ARRAY_IDX(rows, i,
+                                                  aigw_model_row_t *);
+            /* Hosts without rows of their own share the main server's. */
+            if (row->candidates->nelts == 0
+                || !APR_ARRAY_IDX(row->candidates, 0, aigw_candidate_t)
+                        .upstream) {
+                faults += check_row(s, row);
+            }
+        }
+    }
+    return faults;
+}
+
+/* Does a Location of path "outer" also hold what is below "inner"? */
+static int covers(const char *outer, const char *inner)
+{
+    apr_size_t n = strlen(outer);
+
+    return strncmp(outer, inner, n) == 0
+           && (inner[n] == '\0' || inner[n] == '/' || outer[n - 1] == '/');
+}
+
+/* Is AIGWKeyFile said for the engine at this place? A Location of the main
+ * server is there in all virtual hosts, so that only what the main server
+ * says counts for it. */
+static int keys_said(const aigw_place_t *engine, const server_rec *main_s)
+{
+    int i;
+
+    for (i = 0; i < places->nelts; i++) {
+        const aigw_place_t *p = &APR_ARRAY_IDX(places, i, aigw_place_t);
+        if (p->dir->keys_said
+            && (p->server == engine->server || p->server == main_s)
+            && covers(p->path, engine->path)) {
+            return 1;
+        }
+    }
+    return aigw_config_server(engine->server)->keys_said;
+}
+
+static int check_places(const server_rec *main_s)
+{
+    int i, faults = 0;
+
+    for (i = 0; i < places->nelts; i++) {
+        const aigw_place_t *p = &APR_ARRAY_IDX(places, i, aigw_place_t);
+        if (p->dir->engine == 1 && !keys_said(p, main_s)) {
+            aigw_slog(p->server, AIGWNO(0111), FAULT, 0,
+                      "%s: AIGWEngine On in <Location %s>: nothing says who "
+                      "may call; write AIGWKeyFile with a file that aigw-key "
+                      "made, such as AIGWKeyFile conf/aigw.keys, or "
+                      "AIGWKeyFile none if everybody may", p->dir->where,
+                      p->path);
+            faults++;
+        }
+    }
+    return faults;
+}
+
+static int check_prices(aigw_main_t *conf, apr_pool_t *pconf, server_rec *s)
+{
+    const char *why = "";
+    apr_status_t rv;
+
+    if (!conf->price_file || conf->catalog) {
+        return 0;
+    }
+    rv = aigw_catalog_load(&conf->catalog, conf->price_file, pconf, &why);
+    if (rv == APR_SUCCESS) {
+        return 0;
+    }
+    conf->catalog = NULL;
+    aigw_slog(s, AIGWNO(0112), FAULT, 0, "AIGWPriceFile: %s", why);
+    return 1;
+}
+
+static int check_tls(const aigw_main_t *conf, apr_pool_t *pconf, server_rec *s)
+{
+    int i, faults = 0;
+
+    for (i = 0; i < conf->upstreams->nelts; i++) {
+        aigw_upstream_t *up = APR_ARRAY_IDX(conf->upstreams, i,
+                                            aigw_upstream_t *);
+        const char *why = "";
+
+        if (!up->tls || up->tls_ctx) {
+            continue;
+        }
+        up->tls_ctx = aigw_tls_ctx_create(pconf, up->host, up->ca, up->verify,
+                                          &why);
+        if (!up->tls_ctx) {
+            aigw_slog(s, AIGWNO(0113), FAULT, 0, "%s: AIGWUpstream %s: %s",
+                      up->where, up->name, why);
+            faults++;
+        }
+    }
+    return faults;
+}
+
+static void settle_defaults(server_rec *s)
+{
+    for (; s; s = s->next) {
+        aigw_server_t *sc = aigw_config_server(s);
+        if (sc->max_body < 0) {
+            sc->max_body = AIGW_MAX_BODY_DEFAULT;
+        }
+    }
+}
+
+/* Never leaves the host, so that http:// is no risk to the key. */
+static int is_loopback(const char *host)
+{
+    return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0
+           || (strncmp(host, "127.", 4) == 0
+               && inet_addr(host) != INADDR_NONE);
+}
+
+static void warn_upstream(const aigw_upstream_t *up, server_rec *s)
+{
+    if (up->tls && !up->verify) {
+        aigw_slog(s, AIGWNO(0130), APLOG_WARNING, 0,
+                  "%s: AIGWUpstream %s: verify=off: whoever is on the way to "
+                  "%s can read the account's key and all requests; write "
+                  "ca=FILE for a certificate of your own", up->where,
+                  up->name, up->host);
+    }
+    if (!up->tls && *up->auth_line && !is_loopback(up->host)) {
+        aigw_slog(s, AIGWNO(0131), APLOG_WARNING, 0,
+                  "%s: AIGWUpstream %s: the account's key goes to %s by plain "
+                  "http; write https:// in its URL", up->where, up->name,
+                  up->host);
+    }
+    if (up->key_open) {
+        aigw_slog(s, AIGWNO(0132), APLOG_WARNING, 0,
+                  "%s: AIGWUpstream %s: other users can read the key file "
+                  "%s; allowed is mode 600, as by: chmod 600 %s", up->where,
+                  up->name, up->key_file, up->key_file);
+    }
+}
+
+static void warn_all(const aigw_main_t *conf, server_rec *s)
+{
+    int i;
+
+    for (i = 0; i < conf->upstreams->nelts; i++) {
+        warn_upstream(APR_ARRAY_IDX(conf->upstreams, i, aigw_upstream_t *),
+                      s);
+    }
+    aigw_capacity_warn(conf, s);
+}
+
+int aigw_config_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
+                      server_rec *s)
+{
+    aigw_main_t *conf = aigw_config_main();
+    int faults = check_models(s) + check_places(s);
+
+    (void)plog;
+    (void)ptemp;
+    faults += check_prices(conf, pconf, s);
+    faults += check_tls(conf, pconf, s);
+    if (faults > 0) {
+        return !OK;
+    }
+    settle_defaults(s);
+    aigw_capacity_work_out(conf);
+    if (ap_state_query(AP_SQ_RUN_MODE) == AP_SQ_RM_CONFIG_TEST) {
+        warn_all(conf, s);
+    }
+    return OK;
+}
+
+int aigw_config_post(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
+                     server_rec *s)
+{
+    aigw_main_t *conf = aigw_config_main();
+
+    (void)pconf;
+    (void)plog;
+    (void)ptemp;
+    /* httpd goes through the configuration twice when it starts. */
+    if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG) {
+        return OK;
+    }
+    warn_all(conf, s);
+    aigw_slog(s, AIGWNO(0140), APLOG_INFO, 0,
+              "up to %d exchanges a child (%s)",
+              conf->max_streams > 0 ? conf->max_streams
+                                    : conf->max_streams_default,
+              conf->max_streams > 0 ? "AIGWMaxStreams"
+                                    : "AIGWMaxStreams is not said");
+    return OK;
+}
