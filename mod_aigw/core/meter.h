@@ -54,10 +54,13 @@ typedef struct {
     unsigned saw_end:1;      /* the dialect's own end ([DONE]) was seen */
     unsigned saw_error:1;    /* an error object inside the answer */
     unsigned saw_content:1;  /* a first event with a choice went by */
-    unsigned bad_json:1;     /* an event or the document was not JSON */
+    unsigned bad_json:1;     /* an event or the document was not JSON (one
+                                that the end of a cut body broke off is no
+                                such) */
     unsigned bad_number:1;   /* a count was out of range and ignored */
     unsigned cache_outside:1;/* cached counts exceed the prompt */
-    unsigned odd_total:1;    /* total does not add up, unexplained */
+    unsigned odd_total:1;    /* total does not add up, unexplained; or a part
+                                was larger than its whole */
 } aigw_meter_seen_t;
 
 typedef struct aigw_meter_t aigw_meter_t;
@@ -68,7 +71,14 @@ struct aigw_meter_t {
     unsigned withhold:1;
     unsigned decided:1;      /* this event passes, whatever follows */
     unsigned at_event:1;     /* inside an event */
+    unsigned data:1;         /* the event has data */
+    unsigned plain:1;        /* which does not begin like an object */
+    unsigned drop_lf:1;      /* an LF that comes next belongs to the CR that
+                                ended an event kept from the client */
     unsigned finished:1;
+    unsigned cut:1;          /* the body ended before its end */
+    unsigned char n_head;
+    char head[8];            /* the beginning of plain data */
     apr_size_t kept;         /* bytes given to keep() and not yet decided */
     aigw_sse_t sse;
     aigw_jsonscan_t json;
@@ -95,8 +105,9 @@ void aigw_meter_feed(aigw_meter_t *m, const char *p, apr_size_t n,
 /**
  * The body has ended (rightly or not): decides what is still kept, counts a
  * last event without a blank line, fills seen.usage.source: reported if the
- * answer ended rightly with counts, partial if it was cut with a snapshot,
- * none without. Idempotent.
+ * answer ended rightly (by its framing or by the dialect's own end) with
+ * counts, partial if it was cut, or failed after a snapshot, none without
+ * counts. Idempotent.
  * @param complete 1 if the framing ended rightly
  */
 void aigw_meter_finish(aigw_meter_t *m, int complete,
