@@ -2,10 +2,10 @@
 """Fixtures. One httpd serves all tests of a file that ask for the same
 configuration; a test that leaves a warning in the error log which it did
 not claim has failed, whatever else it asserted."""
+import hashlib
+import json
 import os
 import pathlib
-import stat
-import subprocess
 import sys
 
 import pytest
@@ -17,10 +17,23 @@ from harness.httpd import Httpd                # noqa: E402
 from harness.sim import KEY as SIM_KEY, Sim    # noqa: E402
 from harness.upstream import Upstream          # noqa: E402
 
+# 24 prompt and 7 completion tokens cost 0.000104 USD.
+PRICES = {
+    "format": 1, "version": "test-1", "currency": "USD",
+    "prices": [
+        {"model": "gpt-4.1*", "from": "2025-01-01",
+         "per_mtok": {"input": "2.00", "cache_read": "0.50",
+                      "output": "8.00"}},
+        {"model": "gpt-4.1-mini*", "from": "2025-01-01",
+         "per_mtok": {"input": "0.40", "cache_read": "0.10",
+                      "output": "1.60"}},
+    ],
+}
+
 GATEWAY = """
 AIGWUpstream up http://127.0.0.1:{upstream}/v1 key=file:{root}/up.key
 AIGWModel * up
-AIGWPriceFile {prices}
+AIGWPriceFile {root}/prices.json
 AIGWUsageLog logs/usage.log
 <Location /v1>
     SetHandler aigw
@@ -49,7 +62,7 @@ class Servers:
 
     def fill(self, server, conf, **names):
         names = {"upstream": self.upstream_port, "port": server.port,
-                 "prices": paths.PRICES, **names}
+                 **names}
         for name, value in names.items():
             conf = conf.replace("{" + name + "}", str(value))
         return conf
@@ -57,8 +70,8 @@ class Servers:
     def make(self, conf, names=None, **options):
         """A server that is configured but not started."""
         server = Httpd("", **options)
-        server.keys = {}
         server.write("up.key", SIM_KEY + "\n", mode=0o600)
+        server.write("prices.json", json.dumps(PRICES))
         add_callers(server)
         server.write_conf(self.fill(server, conf, **(names or {})))
         self.used.append(server)
@@ -95,16 +108,23 @@ class Servers:
             server.remove()
 
 
+def key_row(name, tenant, key, *more):
+    """A row of the key file, as aigw-key writes them."""
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    return " ".join([name, tenant, f"sha256:{digest}", *more])
+
+
 def add_callers(server):
-    """A key file with two tenants' keys; server.keys has them in clear."""
-    path = server.root / "callers"
-    for tenant in ("acme", "zeta"):
-        done = subprocess.run(
-            [str(paths.KEY), "add", str(path), "--tenant", tenant,
-             "--id", f"{tenant}-1"],
-            check=True, capture_output=True, text=True)
-        server.keys[tenant] = done.stdout.strip().splitlines()[-1]
-    os.chmod(path, stat.S_IRUSR | stat.S_IWUSR)
+    """A key file with two tenants' keys and one that is over; server.keys
+    has them in clear."""
+    server.keys = {name: f"aigw-test-{name}-{os.urandom(8).hex()}"
+                   for name in ("acme", "zeta", "late")}
+    rows = [key_row("acme-1", "acme", server.keys["acme"]),
+            key_row("zeta-1", "zeta", server.keys["zeta"],
+                    "expires=2999-01-01"),
+            key_row("late-1", "acme", server.keys["late"],
+                    "expires=2020-01-01")]
+    server.write("callers", "\n".join(rows) + "\n", mode=0o600)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ def read(path):
     return text(path) if (TOP / path).is_file() else ""
 
 
-declared = set(re.findall(r'"(AIGW[A-Za-z]+)"', read(ROWS)))
+declared = set(re.findall(r"AIGW_DIRECTIVE\((AIGW\w+)", read(ROWS)))
 documented = set(re.findall(r"^#+ *`?(AIGW[A-Za-z]+)`?", read(PAGE), re.M))
 tap = Tap()
 tap.check(f"{ROWS} has rows", [] if declared else [f"no row in {ROWS}"])
