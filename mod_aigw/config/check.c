@@ -10,6 +10,7 @@
 #include "upstream/tls.h"
 
 #include <arpa/inet.h>
+#include <apr_file_info.h>
 #include <apr_strings.h>
 #include <http_core.h>
 
@@ -160,6 +161,35 @@ static int check_prices(aigw_main_t *conf, apr_pool_t *pconf, server_rec *s)
     return 1;
 }
 
+/* As mod_log_config does for its files: the folder has to be there. */
+static int check_logs(server_rec *s, apr_pool_t *ptemp)
+{
+    const char *done = NULL;
+    int faults = 0;
+
+    for (; s; s = s->next) {
+        const char *spec = aigw_config_server(s)->log_spec, *folder;
+        apr_finfo_t info;
+
+        /* Hosts without a log of their own share the main server's. */
+        if (!spec || spec == done || *spec == '|') {
+            continue;
+        }
+        done = spec;
+        folder = ap_make_dirstr_parent(ptemp,
+                                       ap_server_root_relative(ptemp, spec));
+        if (apr_stat(&info, folder, APR_FINFO_TYPE, ptemp) != APR_SUCCESS
+            || info.filetype != APR_DIR) {
+            aigw_slog(s, AIGWNO(0114), FAULT, 0,
+                      "AIGWUsageLog %s: there is no folder %s; allowed is a "
+                      "file in a folder that is there, such as AIGWUsageLog "
+                      "logs/usage.log", spec, folder);
+            faults++;
+        }
+    }
+    return faults;
+}
+
 static int check_tls(const aigw_main_t *conf, apr_pool_t *pconf, server_rec *s)
 {
     int i, faults = 0;
@@ -242,7 +272,7 @@ int aigw_config_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     int faults = check_models(s) + check_places(s);
 
     (void)plog;
-    (void)ptemp;
+    faults += check_logs(s, ptemp);
     faults += check_prices(conf, pconf, s);
     faults += check_tls(conf, pconf, s);
     if (faults > 0) {

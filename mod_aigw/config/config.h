@@ -98,7 +98,9 @@ typedef struct {
 
 #define AIGW_MAX_BODY_DEFAULT (64 * 1024 * 1024)
 
-extern module AP_MODULE_DECLARE_DATA aigw_module;
+/* Everything else in the shared object is hidden. */
+extern module AP_MODULE_DECLARE_DATA
+    __attribute__((visibility("default"))) aigw_module;
 
 /** The command table, made of directives.def. */
 extern const command_rec aigw_config_directives[];

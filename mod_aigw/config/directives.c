@@ -168,7 +168,8 @@ static const char *set_usage_log(cmd_parms *cmd, void *dir, const char *arg)
     if (fault) {
         return fault;
     }
-    if (*arg == '\0' || strcmp(arg, "|") == 0) {
+    if (strcmp(arg, "|") == 0
+        || (*arg != '|' && !ap_server_root_relative(cmd->temp_pool, arg))) {
         return apr_psprintf(cmd->pool, "AIGWUsageLog \"%s\" names nothing; "
                             "allowed is a file or \"|program\", such as "
                             "AIGWUsageLog logs/usage.log", arg);
