@@ -536,6 +536,15 @@ const aigw_price_t *aigw_catalog_find(const aigw_catalog_t *cat,
     return NULL;
 }
 
+const aigw_price_t *aigw_catalog_price(const aigw_catalog_t *cat,
+                                       const char *served, const char *model,
+                                       apr_time_t when)
+{
+    const aigw_price_t *row = aigw_catalog_find(cat, served, when);
+
+    return row ? row : aigw_catalog_find(cat, model, when);
+}
+
 const char *aigw_catalog_version(const aigw_catalog_t *cat)
 {
     return cat->version;

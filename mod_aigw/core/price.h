@@ -52,6 +52,16 @@ const char *aigw_catalog_version(const aigw_catalog_t *cat);
 const aigw_price_t *aigw_catalog_find(const aigw_catalog_t *cat,
                                       const char *model, apr_time_t when);
 
+/**
+ * The price of a request: that of the model that the answer names, or, where
+ * that one has none, of the model that was asked for. Either may be NULL.
+ * Module and aigw-calc both ask here, so that a record's cost and a later
+ * pricing of the record agree.
+ */
+const aigw_price_t *aigw_catalog_price(const aigw_catalog_t *cat,
+                                       const char *served, const char *model,
+                                       apr_time_t when);
+
 /** Walk all rows in file order, from 0; NULL at the end. */
 const aigw_price_t *aigw_catalog_row(const aigw_catalog_t *cat, int index);
 

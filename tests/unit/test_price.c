@@ -372,6 +372,22 @@ static void the_price_in_force_at_the_moment_is_taken(void **state)
     assert_found(cat, "m", "2026-07-01T00:00:00Z", "3");
 }
 
+static void the_served_model_is_priced_before_the_asked_one(void **state)
+{
+    aigw_catalog_t *cat =
+        load(FILE_OF(NAMED("asked", "1") "," NAMED("served", "2")));
+    apr_time_t when = at(DAY);
+
+    (void)state;
+    assert_ptr_equal(aigw_catalog_price(cat, "served", "asked", when),
+                     aigw_catalog_row(cat, 1));
+    assert_ptr_equal(aigw_catalog_price(cat, "served-2", "asked", when),
+                     aigw_catalog_row(cat, 0));
+    assert_ptr_equal(aigw_catalog_price(cat, NULL, "asked", when),
+                     aigw_catalog_row(cat, 0));
+    assert_null(aigw_catalog_price(cat, "x", NULL, when));
+}
+
 /* -- costing ------------------------------------------------------------- */
 
 static const aigw_price_t *price_of(const char *prices)
@@ -566,6 +582,7 @@ int main(void)
         cmocka_unit_test(a_line_is_found_behind_strings_that_look_like_json),
         cmocka_unit_test(the_exact_name_wins_then_the_longest_prefix),
         cmocka_unit_test(the_price_in_force_at_the_moment_is_taken),
+        cmocka_unit_test(the_served_model_is_priced_before_the_asked_one),
         cmocka_unit_test(each_bucket_is_priced_once),
         cmocka_unit_test(a_cache_without_a_price_costs_the_input_rate),
         cmocka_unit_test(a_part_with_a_price_leaves_its_bucket),
