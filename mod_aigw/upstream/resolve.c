@@ -150,8 +150,7 @@ static void fill_hints(struct addrinfo *hints, int flags)
 }
 
 /* Without the lock. @return NULL, or why not */
-static const char *ask(aigw_resolver_t *rs, const slot_t *s,
-                       aigw_addrs_t *out)
+static const char *ask(aigw_resolver_t *rs, const slot_t *s, aigw_addrs_t *out)
 {
     struct addrinfo hints, *list = NULL;
     int rc;
@@ -181,7 +180,8 @@ static void refresh(aigw_resolver_t *rs, slot_t *s)
         s->known = found;
         s->asked = now();
         s->retry = 0;
-    } else {
+    }
+    else {
         s->why = why;
         s->retry = now() + rs->failure_ttl;
     }

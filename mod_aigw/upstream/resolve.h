@@ -34,14 +34,13 @@ typedef struct aigw_resolver_t aigw_resolver_t;
  * leaves the thread and the cache behind (the child is about to exit).
  * @param ttl how long an answer is fresh (getaddrinfo tells no TTL): 60 s
  */
-apr_status_t aigw_resolver_create(aigw_resolver_t **rs, apr_interval_time_t
-                                  ttl, apr_pool_t *pchild);
+apr_status_t aigw_resolver_create(aigw_resolver_t **rs,
+                                  apr_interval_time_t ttl, apr_pool_t *pchild);
 
 /** Register a name (child_init, before any get); the refresh thread asks for
  * it at once. @return its slot, the same for the same name and port; -1: no
  * memory */
-int aigw_resolver_add(aigw_resolver_t *rs, const char *host,
-                      apr_port_t port);
+int aigw_resolver_add(aigw_resolver_t *rs, const char *host, apr_port_t port);
 
 /**
  * The addresses of a slot, copied out, rotated by one from call to call

@@ -55,8 +55,8 @@ static int session_new(SSL *ssl, SSL_SESSION *s)
     SSL_SESSION *copy = SSL_SESSION_dup(s);
 
     if (copy != NULL)
-        session_put(t->ctx, copy, SSL_session_reused(ssl) ? t->verified
-                                                          : apr_time_now());
+        session_put(t->ctx, copy,
+                    SSL_session_reused(ssl) ? t->verified : apr_time_now());
     return 0; /* no reference to s was kept */
 }
 
@@ -89,22 +89,22 @@ static apr_status_t ctx_free(void *data)
     return APR_SUCCESS;
 }
 
-/* The oldest error is the cause; its text is static. */
-static const char *reason(const char *otherwise)
+/* OpenSSL's words for an error, which are static. */
+static const char *words(unsigned long e, const char *otherwise)
 {
-    unsigned long e = ERR_peek_error();
     const char *text = e != 0 ? ERR_reason_error_string(e) : NULL;
 
     return text != NULL ? text : otherwise;
 }
 
+/* Of a file the oldest error is the cause. */
 static const char *file_reason(char *buf, apr_size_t size)
 {
     unsigned long e = ERR_peek_error();
 
     if (ERR_GET_LIB(e) == ERR_LIB_SYS)
         return apr_strerror(APR_FROM_OS_ERROR(ERR_GET_REASON(e)), buf, size);
-    return reason("it holds no certificate in PEM form");
+    return words(e, "it holds no certificate in PEM form");
 }
 
 static void set_options(SSL_CTX *ssl)
@@ -147,7 +147,8 @@ static const char *set_trust(SSL_CTX *ssl, apr_pool_t *pool, const char *ca)
     if (ca == NULL) {
         if (SSL_CTX_set_default_verify_paths(ssl) != 1)
             return "the system's default CA locations cannot be read";
-    } else if (SSL_CTX_load_verify_locations(ssl, ca, NULL) != 1) {
+    }
+    else if (SSL_CTX_load_verify_locations(ssl, ca, NULL) != 1) {
         return apr_psprintf(pool, "the CA file \"%s\" cannot be used: %s", ca,
                             file_reason(text, sizeof(text)));
     }
@@ -164,7 +165,7 @@ static const char *ctx_setup(aigw_tls_ctx_t *ctx, apr_pool_t *pool,
     ctx->ssl = SSL_CTX_new(TLS_client_method());
     if (ctx->ssl == NULL)
         return apr_psprintf(pool, "OpenSSL gives no context: %s",
-                            reason("no memory"));
+                            words(ERR_peek_error(), "no memory"));
     apr_pool_cleanup_register(pool, ctx, ctx_free, apr_pool_cleanup_null);
     set_options(ctx->ssl);
     if (SSL_CTX_set_alpn_protos(ctx->ssl, alpn_http1, ALPN_HTTP1_LEN) != 0
@@ -258,13 +259,15 @@ static aigw_rc_t at_eof(aigw_tls_t *t)
     if (t->up)
         return broken(t, AIGW_TRUNCATED,
                       "the server closed without close_notify", NULL);
-    return broken(t, AIGW_FAILED,
-                  "the server closed during the TLS handshake", NULL);
+    return broken(t, AIGW_FAILED, "the server closed during the TLS handshake",
+                  NULL);
 }
 
+/* Of a connection the newest error is libssl's; older ones are of the
+ * libraries below it and say less. */
 static aigw_rc_t at_protocol_error(aigw_tls_t *t)
 {
-    unsigned long e = ERR_peek_error();
+    unsigned long e = ERR_peek_last_error();
     long v = SSL_get_verify_result(t->ssl);
 
     if (is_eof(e))
@@ -274,9 +277,9 @@ static aigw_rc_t at_protocol_error(aigw_tls_t *t)
                       X509_verify_cert_error_string(v));
     if (!t->up && is_not_tls(e))
         return broken(t, AIGW_FAILED, "the server does not answer in TLS",
-                      reason(NULL));
+                      words(e, NULL));
     return broken(t, AIGW_FAILED, t->up ? "TLS" : "TLS handshake",
-                  reason("protocol error"));
+                  words(e, "protocol error"));
 }
 
 /* A server that answers before it has read the whole request, and closes,
@@ -328,18 +331,17 @@ static void prepare(void)
     errno = 0;
 }
 
-/* A server may choose a protocol that was not offered. */
+/* Older OpenSSL lets a server choose a protocol that was not offered. */
 static aigw_rc_t check_alpn(aigw_tls_t *t)
 {
     const unsigned char *name;
     unsigned n;
 
     SSL_get0_alpn_selected(t->ssl, &name, &n);
-    if (n != 0 && (n != ALPN_HTTP1_LEN - 1
-                   || memcmp(name, alpn_http1 + 1, n) != 0))
+    if (n != 0
+        && (n != ALPN_HTTP1_LEN - 1 || memcmp(name, alpn_http1 + 1, n) != 0))
         return broken(t, AIGW_FAILED,
-                      "the server chose another protocol than http/1.1",
-                      NULL);
+                      "the server chose another protocol than http/1.1", NULL);
     return AIGW_OK;
 }
 

@@ -22,7 +22,7 @@ typedef struct aigw_tls_t aigw_tls_t;         /* one a connection; malloc; one
                                                  thread at a time */
 
 /** What the transport waits for. */
-#define AIGW_WANT_READ  1
+#define AIGW_WANT_READ 1
 #define AIGW_WANT_WRITE 2
 
 /**
