@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tokenizer is a state machine whose states are the places where a split
- * can fall.  Each handler takes the longest step that the bytes at hand
- * allow (a whole key with its colon, a whole string), so that the states
- * inside tokens are entered only at the end of a feed and at escapes.
+ * can fall.  run() takes whole tokens, as long as they lie whole in the bytes
+ * at hand; what does not (the end of a feed, escapes, odd white space) is
+ * left to the handlers of the single states.  Both keep the same state.
  *
  * `want` is the table's node for the value that comes next, NULL where no
  * path leads; below such a value nothing is compared or collected.  path[]
@@ -598,31 +598,6 @@ static const char *start_value(aigw_jsonscan_t *js, const feed_t *f,
     }
 }
 
-/* A value of this container is over: go on, or close. */
-static const char *take_next(aigw_jsonscan_t *js, const feed_t *f,
-                             const char *p)
-{
-    int object = in_object(js);
-
-    if (*p == (object ? '}' : ']')) {
-        return close_container(js, f, p);
-    }
-    if (*p != ',') {
-        return broken(js, f, p);
-    }
-    ++p;
-    if (!object) {
-        js->want = find_element(js);
-        js->state = ST_VALUE;
-        return p;
-    }
-    if (p < f->end && *p == '"') {
-        return start_key(js, f, p + 1);
-    }
-    js->state = ST_KEY;
-    return p;
-}
-
 /* One step of the machine outside tokens; p < f->end. */
 static const char *between(aigw_jsonscan_t *js, const feed_t *f,
                            const char *p)
@@ -634,14 +609,10 @@ static const char *between(aigw_jsonscan_t *js, const feed_t *f,
         }
     }
     switch (js->state) {
-    case ST_NEXT:
-        return take_next(js, f, p);
     case ST_VALUE_OR_CLOSE:
         if (*p == ']') {
             return close_container(js, f, p);
         }
-        return start_value(js, f, p);
-    case ST_VALUE:
         return start_value(js, f, p);
     case ST_KEY_OR_CLOSE:
         if (*p == '}') {
@@ -659,6 +630,185 @@ static const char *between(aigw_jsonscan_t *js, const feed_t *f,
     default: /* ST_DONE */
         return broken(js, f, p);
     }
+}
+
+/* ---- whole tokens ------------------------------------------------------- */
+
+/* What matters of the innermost container. */
+typedef struct {
+    apr_uint32_t lens;                   /* of its members; 0: none wanted */
+    const aigw_jsonscan_node_t *element; /* NULL: none wanted */
+    int object;
+} here_t;
+
+static inline here_t innermost(const aigw_jsonscan_t *js)
+{
+    here_t here = {0, NULL, 0};
+
+    if (js->depth > 0) {
+        here.object = in_object(js);
+        if (js->match == js->depth) {
+            here.lens = js->path[js->match - 1]->lens;
+            here.element = here.object ? NULL : find_element(js);
+        }
+    }
+    return here;
+}
+
+/* A number of digits only that ends before @a end: where, else NULL. */
+static inline const char *plain_number(const char *p, const char *end)
+{
+    const char *q = p;
+
+    while (q < end && (unsigned char)(*q - '0') <= 9) {
+        ++q;
+    }
+    if (q == p || q == end || *q == '.' || (*q | 0x20) == 'e'
+        || (*p == '0' && q > p + 1)) {
+        return NULL;
+    }
+    return q;
+}
+
+static inline const char *plain_literal(const char *p, const char *end,
+                                        aigw_json_kind_t *kind)
+{
+    if (end - p < 5) {
+        return NULL;
+    }
+    if (memcmp(p, "null", 4) == 0) {
+        *kind = AIGW_JSON_NULL;
+        return p + 4;
+    }
+    if (memcmp(p, "true", 4) == 0) {
+        *kind = AIGW_JSON_TRUE;
+        return p + 4;
+    }
+    if (memcmp(p, "false", 5) == 0) {
+        *kind = AIGW_JSON_FALSE;
+        return p + 5;
+    }
+    return NULL;
+}
+
+/* A wanted scalar that lies whole in the feed, from p to after. */
+static void report_whole(aigw_jsonscan_t *js, const feed_t *f,
+                         aigw_json_kind_t kind, const char *p,
+                         const char *after)
+{
+    int quoted = kind == AIGW_JSON_STRING;
+
+    js->cut = 0;
+    js->at = offset(js, f, p);
+    report_scalar(js, f, kind,
+                  aigw_slice(p + quoted,
+                             (apr_size_t)(after - p) - 2 * (apr_size_t)quoted),
+                  offset(js, f, after));
+}
+
+/*
+ * From ST_VALUE or ST_NEXT on, as far as whole tokens reach. Leaves the state
+ * in which the next byte is to be taken.
+ */
+static const char *run(aigw_jsonscan_t *js, const feed_t *f, const char *p)
+{
+    const char *const end = f->end;
+    here_t here = innermost(js);
+    aigw_json_kind_t kind;
+    const char *q;
+
+    if (js->state == ST_NEXT) {
+        goto next;
+    }
+
+value:
+    p = skip_space(p, end);
+    if (p == end) {
+        js->state = ST_VALUE;
+        return p;
+    }
+    if (*p == '"') {
+        q = aigw_scan_string(p + 1, end);
+        if (q == end || *q != '"') {
+            return start_value(js, f, p);
+        }
+        kind = AIGW_JSON_STRING;
+        ++q;
+    }
+    else if (*p == '{' || *p == '[') {
+        p = open_container(js, f, p, *p == '{');
+        if (p == end) {
+            return p;
+        }
+        here = innermost(js);
+        if (*p == '"' && here.object) {
+            goto key;
+        }
+        if ((*p == '{' || *p == '"') && !here.object) {
+            goto value;
+        }
+        return p;
+    }
+    else if ((q = plain_number(p, end)) != NULL) {
+        kind = AIGW_JSON_NUMBER;
+    }
+    else if ((q = plain_literal(p, end, &kind)) == NULL) {
+        return start_value(js, f, p);
+    }
+    if (js->want != NULL) {
+        report_whole(js, f, kind, p, q);
+    }
+    p = q;
+    if (js->depth == 0) {
+        js->state = ST_DONE;
+        return p;
+    }
+
+next:
+    p = skip_space(p, end);
+    if (p == end) {
+        js->state = ST_NEXT;
+        return p;
+    }
+    if (*p != ',') {
+        if (*p != (here.object ? '}' : ']')) {
+            return broken(js, f, p);
+        }
+        p = close_container(js, f, p);
+        if (js->depth == 0) {
+            return p;
+        }
+        here = innermost(js);
+        goto next;
+    }
+    ++p;
+    if (!here.object) {
+        js->want = here.element;
+        goto value;
+    }
+    p = skip_space(p, end);
+    if (p == end || *p != '"') {
+        js->state = ST_KEY;
+        return p;
+    }
+
+key:
+    q = aigw_scan_string(p + 1, end);
+    if (q == end || *q != '"') {
+        return start_key(js, f, p + 1);
+    }
+    js->want = NULL;
+    if (here.lens >> ((q - p - 1) & 31) & 1) {
+        js->want = find_member(js->path[js->match - 1],
+                               aigw_slice(p + 1, (apr_size_t)(q - p - 1)));
+    }
+    p = q + 1;
+    if (p == end || *p != ':') {
+        js->state = ST_COLON;
+        return p;
+    }
+    ++p;
+    goto value;
 }
 
 /* ---- the interface ------------------------------------------------------ */
@@ -692,6 +842,10 @@ void aigw_jsonscan_feed(aigw_jsonscan_t *js, const char *p, apr_size_t n,
     f.ctx = ctx;
     while (p < f.end) {
         switch (js->state) {
+        case ST_VALUE:
+        case ST_NEXT:
+            p = run(js, &f, p);
+            break;
         case ST_STRING:
             p = in_string(js, &f, p);
             break;

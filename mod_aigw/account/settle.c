@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See settle.h. */
+#include <apr_hash.h>
+#include <apr_thread_mutex.h>
+
+#include "settle.h"
+#include "unpriced.h"
+#include "usage_log.h"
+
+static const char *or_null(const char *s)
+{
+    return s && *s ? s : NULL;
+}
+
+/* What the meter saw. */
+static void take_seen(aigw_exchange_t *x)
+{
+    const aigw_meter_seen_t *seen = &x->meter.seen;
+    aigw_record_t *rec = &x->rec;
+
+    if (rec->upstream_status == 0) {
+        return; /* no answer: nothing was metered */
+    }
+    rec->usage = seen->usage;
+    rec->served = or_null(seen->model);
+    rec->finish = or_null(seen->finish);
+    rec->tier = or_null(seen->tier);
+    rec->cost_stated = or_null(seen->cost_stated);
+    if (rec->error == NULL) {
+        rec->error = or_null(seen->error);
+    }
+    rec->events = x->meter.kind == AIGW_METER_SSE ? (apr_int64_t)seen->events
+                                                  : -1;
+    rec->flags |= (seen->bad_json ? AIGW_FLAG_BAD_JSON : 0)
+                  | (seen->bad_number ? AIGW_FLAG_BAD_NUMBER : 0)
+                  | (seen->cache_outside ? AIGW_FLAG_CACHE_OUTSIDE : 0)
+                  | (seen->odd_total ? AIGW_FLAG_ODD_TOTAL : 0)
+                  | (x->withhold ? AIGW_FLAG_USAGE_HIDDEN : 0);
+    if (x->meter.kind == AIGW_METER_SSE && rec->end == AIGW_END_COMPLETE
+        && !seen->saw_end) {
+        rec->flags |= AIGW_FLAG_NO_END;
+    }
+}
+
+/* By the model that answered, else by the one that was asked for. */
+static const aigw_price_t *find_price(const aigw_catalog_t *cat,
+                                      const aigw_record_t *rec)
+{
+    const aigw_price_t *price = NULL;
+
+    if (rec->served) {
+        price = aigw_catalog_find(cat, rec->served, rec->ts);
+    }
+    if (price == NULL && rec->model) {
+        price = aigw_catalog_find(cat, rec->model, rec->ts);
+    }
+    return price;
+}
+
+static void set_cost(aigw_exchange_t *x)
+{
+    const aigw_catalog_t *cat = aigw_config_main()->catalog;
+    aigw_record_t *rec = &x->rec;
+    const aigw_price_t *price;
+
+    if (cat == NULL || rec->usage.source == AIGW_USAGE_NONE) {
+        return;
+    }
+    price = find_price(cat, rec);
+    if (price == NULL
+        || aigw_price_cost(price, &rec->usage, &rec->cost) != AIGW_OK) {
+        aigw_unpriced_warn(x, rec->served ? rec->served : rec->model);
+        return;
+    }
+    rec->has_cost = 1;
+    rec->currency = price->currency;
+    rec->prices = aigw_catalog_version(cat);
+}
+
+static void set_note(void *ctx, const char *name, const char *value)
+{
+    request_rec *r = ctx;
+
+    apr_table_setn(r->notes, apr_pstrcat(r->pool, "aigw-", name, NULL),
+                   apr_pstrdup(r->pool, value));
+}
+
+static void write_line(const aigw_exchange_t *x)
+{
+    char line[AIGW_RECORD_MAX];
+
+    if (x->sconf->log) {
+        aigw_usage_log_write(x->sconf->log, line,
+                             aigw_record_write(&x->rec, line));
+    }
+}
+
+/* An upstream's failure is the administrator's to know of. */
+static void log_failure(const aigw_exchange_t *x)
+{
+    if (x->why && x->upstream) {
+        aigw_rlog(x->r, x->id, AIGWNO(0401), APLOG_WARNING, 0,
+                  "upstream %s: %s%s%s", x->upstream->name,
+                  aigw_reason_info(x->rec.reason)->word, *x->why ? ": " : "",
+                  x->why);
+    }
+}
+
+void aigw_settle(aigw_exchange_t *x)
+{
+    if (x->settled) {
+        return;
+    }
+    x->settled = 1;
+    x->rec.total_us = apr_time_now() - x->rec.ts;
+    if (x->rec.end == AIGW_END_NONE) {
+        x->rec.end = AIGW_END_ERROR;
+        x->rec.reason = AIGW_REASON_INTERNAL;
+    }
+    take_seen(x);
+    set_cost(x);
+    log_failure(x);
+    aigw_record_each(&x->rec, set_note, x->r);
+    write_line(x);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The spine: identify, admit, read the body, choose, start.  Whatever can be
+ * refused from the head alone is refused before the body is read.  Each
+ * station returns a reason; the first one that is not NONE ends the request
+ * with an error body in the caller's dialect, and every request that came
+ * this far leaves exactly one usage record (account/settle.c).
+ */
+#include <stdlib.h>
+
+#include <apr_atomic.h>
+
+#include "aigw.h"
+#include "account/settle.h"
+#include "relay/child.h"
+#include "relay/downstream.h"
+#include "relay/handback.h"
+#include "relay/loop.h"
+#include "relay/sync.h"
+#include "route/choose.h"
+#include "upstream/request.h"
+#include "upstream/upconn.h"
+#include "body.h"
+
+aigw_exchange_t *aigw_exchange_of(request_rec *r)
+{
+    for (; r; r = r->next) {
+        aigw_exchange_t *x = ap_get_module_config(r->request_config,
+                                                  &aigw_module);
+        if (x) {
+            return x;
+        }
+    }
+    return NULL;
+}
+
+/* -- enter and leave ------------------------------------------------------- */
+
+static apr_status_t exchange_ends(void *data)
+{
+    aigw_exchange_t *x = data;
+
+    aigw_settle(x); /* backstop: log_transaction came first, as a rule */
+    aigw_child_delist(x);
+    if (x->counted) {
+        apr_atomic_dec32(&aigw_child()->streams);
+    }
+    if (x->counted_up) {
+        apr_atomic_dec32(&x->upstream->rt->active);
+    }
+    aigw_request_free(x);
+    free(x->addrs);
+    free(x->head_buf);
+    free(x->held);
+    free(x);
+    return APR_SUCCESS;
+}
+
+static void begin_record(aigw_exchange_t *x)
+{
+    request_rec *r = x->r;
+    aigw_record_t *rec = &x->rec;
+
+    aigw_record_init(rec);
+    rec->ts = r->request_time;
+    rec->id = x->id;
+    rec->host = r->server->server_hostname;
+    rec->client = r->useragent_ip;
+    rec->own_us = rec->bytes_in = rec->bytes_out = 0;
+}
+
+static aigw_exchange_t *enter(request_rec *r)
+{
+    aigw_exchange_t *x = calloc(1, sizeof(*x));
+
+    if (x == NULL) {
+        return NULL;
+    }
+    x->r = r;
+    x->c = r->connection;
+    x->conn = aigw_handback_conn(x->c);
+    x->sconf = aigw_config_server(r->server);
+    x->dconf = aigw_config_dir(r);
+    x->dialect = &aigw_dialect_openai;
+    x->entered = apr_time_now();
+    x->timer.index = -1;
+    x->bb = apr_brigade_create(r->pool, x->c->bucket_alloc);
+    aigw_child_new_id(x->id);
+    begin_record(x);
+    aigw_meter_init(&x->meter, AIGW_METER_OFF, x->dialect, 0);
+    ap_set_module_config(r->request_config, &aigw_module, x);
+    aigw_child_enlist(x);
+    apr_pool_cleanup_register(r->pool, x, exchange_ends,
+                              apr_pool_cleanup_null);
+    return x;
+}
+
+/* -- the stations ---------------------------------------------------------- */
+
+static aigw_reason_t identify(aigw_exchange_t *x)
+{
+    aigw_reason_t why;
+
+    if (x->dconf->engine != 1 || x->dconf->prefix == NULL) {
+        return AIGW_REASON_NOT_FOUND; /* SetHandler alone opens nothing */
+    }
+    why = aigw_identify(x->r, aigw_config_keys(x->r), x->r->request_time,
+                        &x->who);
+    x->rec.tenant = x->who.tenant;
+    x->rec.key = x->who.key_id;
+    return why;
+}
+
+/* The path below the Location, which must be one of the dialect's own. */
+static aigw_reason_t find_endpoint(aigw_exchange_t *x)
+{
+    apr_size_t n = strlen(x->dconf->prefix);
+
+    if (strncmp(x->r->uri, x->dconf->prefix, n) != 0) {
+        return AIGW_REASON_NOT_FOUND;
+    }
+    x->endpoint = aigw_dialect_endpoint(x->dialect, x->r->uri + n);
+    if (x->endpoint == NULL) {
+        return AIGW_REASON_NOT_FOUND;
+    }
+    x->rec.api = aigw_api_name(x->endpoint->api);
+    if (strcmp(x->r->method, x->endpoint->method) != 0) {
+        apr_table_setn(x->r->headers_out, "Allow", x->endpoint->method);
+        return AIGW_REASON_METHOD;
+    }
+    return AIGW_REASON_NONE;
+}
+
+static aigw_reason_t check_head(aigw_exchange_t *x)
+{
+    const char *coding = apr_table_get(x->r->headers_in, "Content-Encoding");
+
+    if (coding && *coding && strcasecmp(coding, "identity") != 0) {
+        return AIGW_REASON_ENCODED_BODY;
+    }
+    return aigw_body_check(x);
+}
+
+/* Streams must never take the last connections from the web sites. */
+static aigw_reason_t admit(aigw_exchange_t *x)
+{
+    aigw_child_t *ch = aigw_child();
+
+    x->counted = 1;
+    if ((int)apr_atomic_inc32(&ch->streams) >= ch->max_streams) {
+        return AIGW_REASON_OVERLOADED;
+    }
+    return AIGW_REASON_NONE;
+}
+
+static aigw_reason_t scan_body(aigw_exchange_t *x)
+{
+    aigw_reqbody_t *rb = apr_pcalloc(x->r->pool, sizeof(*rb));
+    aigw_body_fault_t fault = aigw_reqbody_scan(x->body, x->body_len, rb);
+
+    x->req = rb;
+    if (rb->model[0]) {
+        x->rec.model = rb->model;
+    }
+    if (fault == AIGW_BODY_OK) {
+        x->rec.stream = rb->stream;
+        return AIGW_REASON_NONE;
+    }
+    return fault == AIGW_BODY_DUPLICATE  ? AIGW_REASON_DUPLICATE_KEY
+           : fault == AIGW_BODY_NO_MODEL ? AIGW_REASON_NO_MODEL
+           : fault == AIGW_BODY_NOT_JSON || fault == AIGW_BODY_TOO_DEEP
+           ? AIGW_REASON_NOT_JSON
+           : AIGW_REASON_BAD_FIELD;
+}
+
+static aigw_reason_t choose(aigw_exchange_t *x, const char **remote)
+{
+    aigw_upstream_t *up = aigw_choose(x->sconf, x->req->model, remote);
+
+    if (up == NULL) {
+        return AIGW_REASON_MODEL_UNKNOWN;
+    }
+    x->upstream = up;
+    x->rec.upstream = up->name;
+    x->counted_up = 1;
+    if (apr_atomic_inc32(&up->rt->active) >= (apr_uint32_t)up->max
+        && up->max) {
+        return AIGW_REASON_UPSTREAM_FULL;
+    }
+    return AIGW_REASON_NONE;
+}
+
+/* A name as JSON text with its quotes. */
+static aigw_slice_t quoted(apr_pool_t *p, const char *name)
+{
+    char *q, *out = apr_palloc(p, strlen(name) * 6 + 3);
+
+    q = out;
+    *q++ = '"';
+    for (; *name; name++) {
+        if (*name == '"' || *name == '\\') {
+            *q++ = '\\';
+            *q++ = *name;
+        }
+        else if ((unsigned char)*name < 0x20) {
+            q += apr_snprintf(q, 7, "\\u%04x", (unsigned char)*name);
+        }
+        else {
+            *q++ = *name;
+        }
+    }
+    *q++ = '"';
+    return aigw_slice(out, (apr_size_t)(q - out));
+}
+
+static aigw_reason_t build(aigw_exchange_t *x, const char *remote)
+{
+    aigw_edit_t edits[AIGW_REQBODY_EDITS];
+    aigw_slice_t rename = { NULL, 0 };
+    int ask = x->endpoint->ask_usage && x->upstream->ask_usage;
+    int n;
+
+    if (remote && strcmp(remote, x->req->model) != 0) {
+        rename = quoted(x->r->pool, remote);
+    }
+    x->want_usage = x->req->include_usage == 1;
+    x->withhold = ask && x->req->stream && !x->want_usage;
+    n = aigw_reqbody_edits(x->req, ask, rename, edits);
+    return aigw_request_build(x, edits, n) == AIGW_OK
+           ? AIGW_REASON_NONE : AIGW_REASON_INTERNAL;
+}
+
+static aigw_reason_t resolve(aigw_exchange_t *x)
+{
+    const char *why = NULL;
+
+    x->addrs = malloc(sizeof(*x->addrs));
+    if (x->addrs == NULL) {
+        return AIGW_REASON_INTERNAL;
+    }
+    if (aigw_resolver_get(aigw_child()->resolver,
+                          x->upstream->rt->resolver_slot, x->addrs, &why)
+        != AIGW_OK) {
+        x->why = apr_pstrcat(x->r->pool, x->upstream->host, ": ", why, NULL);
+        return AIGW_REASON_RESOLVE;
+    }
+    return AIGW_REASON_NONE;
+}
+
+/* All that is decided before an upstream hears of the request. */
+static aigw_reason_t prepare(aigw_exchange_t *x)
+{
+    const char *remote = NULL;
+    aigw_reason_t why;
+
+    if ((why = identify(x)) != AIGW_REASON_NONE
+        || (why = find_endpoint(x)) != AIGW_REASON_NONE
+        || (why = check_head(x)) != AIGW_REASON_NONE
+        || (why = admit(x)) != AIGW_REASON_NONE
+        || (why = aigw_body_read(x)) != AIGW_REASON_NONE
+        || (why = scan_body(x)) != AIGW_REASON_NONE
+        || (why = choose(x, &remote)) != AIGW_REASON_NONE
+        || (why = build(x, remote)) != AIGW_REASON_NONE
+        || (why = resolve(x)) != AIGW_REASON_NONE) {
+        return why;
+    }
+    return AIGW_REASON_NONE;
+}
+
+/* -- start ----------------------------------------------------------------- */
+
+/* Once a filter and child: the admin should know why streams hold workers. */
+static void warn_foreign(aigw_exchange_t *x, const char *filter)
+{
+    if (apr_atomic_inc32(&aigw_child()->sync_forced) == 0) {
+        aigw_rlog(x->r, x->id, AIGWNO(0301), APLOG_WARNING, 0,
+                  "the output filter %s is not known to be harmless on the "
+                  "relay thread: requests that pass it hold a worker each",
+                  filter);
+    }
+}
+
+static int start(aigw_exchange_t *x)
+{
+    const char *filter;
+
+    if (!aigw_handback_possible(x->r, &filter)) {
+        if (filter) {
+            warn_foreign(x, filter);
+        }
+        return aigw_sync_drive(x);
+    }
+    if (x->c->aborted) {
+        x->rec.end = AIGW_END_CLIENT_ABORT;
+        x->rec.reason = AIGW_REASON_CLIENT_GONE;
+        return OK;
+    }
+    x->driver = &aigw_relay_driver;
+    x->must_flush = x->c->output_filters != x->conn->filter;
+    x->conn->x = x;
+    return SUSPENDED;
+}
+
+int aigw_handler(request_rec *r)
+{
+    aigw_exchange_t *x;
+    aigw_reason_t why;
+
+    if (strcmp(r->handler, "aigw") != 0) {
+        return DECLINED;
+    }
+    if (aigw_child() == NULL || (x = enter(r)) == NULL) {
+        return HTTP_INTERNAL_SERVER_ERROR;
+    }
+    why = prepare(x);
+    return why == AIGW_REASON_NONE ? start(x) : aigw_refuse(x, why, NULL);
+}

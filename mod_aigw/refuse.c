@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The only writer of error replies: a reason becomes an HTTP status and a
+ * body in the caller's dialect.  The body is written here and not left to
+ * httpd, so that an ErrorDocument of the site cannot put HTML in its place.
+ */
+#include "aigw.h"
+#include "relay/downstream.h"
+
+#define ERROR_BODY_MAX 2048
+
+/* After these the rest of the request is not worth reading, or the place
+ * that the connection takes is what is wanted back. */
+static int must_close(aigw_reason_t reason)
+{
+    switch (reason) {
+    case AIGW_REASON_OVERLOADED:
+    case AIGW_REASON_UPLOADS:
+    case AIGW_REASON_STOPPING:
+    case AIGW_REASON_BODY_TOO_LARGE:
+    case AIGW_REASON_BODY_TIMEOUT:
+    case AIGW_REASON_BODY_ABORTED:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* A body that has not been read, and a refusal that does not need it. */
+static int body_unread(const aigw_exchange_t *x)
+{
+    return x->body == NULL && x->req == NULL
+           && (apr_table_get(x->r->headers_in, "Content-Length")
+               || apr_table_get(x->r->headers_in, "Transfer-Encoding"));
+}
+
+static void set_fields(aigw_exchange_t *x, const aigw_reason_info_t *info,
+                       apr_size_t n)
+{
+    request_rec *r = x->r;
+
+    r->status = info->status;
+    r->status_line = NULL;
+    ap_set_content_type(r, x->dialect->error_type);
+    ap_set_content_length(r, (apr_off_t)n);
+    apr_table_setn(r->headers_out, "x-request-id", x->id);
+    apr_table_setn(r->headers_out, "Cache-Control", "no-store");
+    if (info->status == HTTP_UNAUTHORIZED) {
+        apr_table_setn(r->err_headers_out, "WWW-Authenticate", "Bearer");
+    }
+    if (info->retry_after) {
+        apr_table_setn(r->headers_out, "Retry-After",
+                       apr_itoa(r->pool, info->retry_after));
+    }
+}
+
+static void note_refusal(aigw_exchange_t *x, const aigw_reason_info_t *info)
+{
+    if (x->rec.end == AIGW_END_NONE) {
+        x->rec.end = info->reason == AIGW_REASON_BODY_ABORTED
+                     ? AIGW_END_CLIENT_ABORT
+                     : x->why ? AIGW_END_ERROR : AIGW_END_REFUSED;
+        x->rec.reason = info->reason;
+    }
+    x->rec.status = info->status;
+    x->rec.error = info->code ? info->code : info->word;
+}
+
+int aigw_refuse(aigw_exchange_t *x, aigw_reason_t reason, const char *detail)
+{
+    const aigw_reason_info_t *info = aigw_reason_info(reason);
+    char buf[ERROR_BODY_MAX];
+    apr_size_t n = x->dialect->error_body(buf, sizeof(buf), info,
+                                          detail ? detail : info->message,
+                                          x->id);
+
+    note_refusal(x, info);
+    if (must_close(reason) || body_unread(x)) {
+        x->c->keepalive = AP_CONN_CLOSE;
+    }
+    set_fields(x, info, n);
+    if (!x->r->header_only) {
+        aigw_downstream_sink.pass(x, buf, n);
+    }
+    if (aigw_downstream_push(x, 1) != AIGW_OK) {
+        x->gone = 1;
+    }
+    return OK;
+}

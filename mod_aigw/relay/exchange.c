@@ -1,0 +1,611 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See exchange.h.  Reads are edge-driven: up_readable stays set until a read
+ * said EAGAIN or came back short, so a paced event costs one read and no
+ * failed second one.  At most READS_A_TURN buffers are taken in one call, so
+ * that one fast upstream cannot starve the other streams of the thread.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "exchange.h"
+#include "downstream.h"
+#include "../upstream/upconn.h"
+#include "../upstream/request.h"
+
+#define READS_A_TURN   4
+#define MAX_1XX        8
+#define MAX_HEAD_BYTES (64 * 1024)
+
+/* What one step of the machine came to. */
+typedef enum {
+    STEP_ON,   /* look at the state again */
+    STEP_WAIT, /* nothing more goes now */
+    STEP_ENDED
+} step_t;
+
+static void set_deadline(aigw_exchange_t *x, apr_time_t at)
+{
+    x->deadline = at < x->total_at ? at : x->total_at;
+}
+
+static void enter(aigw_exchange_t *x, aigw_xstate_t state)
+{
+    ap_log_rerror(APLOG_MARK, APLOG_TRACE3, 0, x->r, "[%s] state %d -> %d",
+                  x->id, (int)x->state, (int)state);
+    x->state = state;
+}
+
+static void drop_upstream(aigw_exchange_t *x)
+{
+    if (x->up) {
+        x->driver->drop(x, x->up);
+        x->up = NULL;
+    }
+}
+
+static void forget_buffers(aigw_exchange_t *x)
+{
+    aigw_request_free(x);
+    free(x->addrs);
+    x->addrs = NULL;
+    free(x->head_buf);
+    x->head_buf = NULL;
+    x->head_len = x->head_scanned = 0;
+}
+
+/* -- ends ------------------------------------------------------------------ */
+
+static void note_end(aigw_exchange_t *x, aigw_end_t end, aigw_reason_t why)
+{
+    if (x->rec.end == AIGW_END_NONE) {
+        x->rec.end = end;
+        x->rec.reason = why;
+    }
+}
+
+/* Every way out passes here: the upstream is let go, what the meter still
+ * holds is decided, and the client gets its last bytes. */
+static step_t end_exchange(aigw_exchange_t *x, int end_of_body)
+{
+    aigw_meter_finish(&x->meter, end_of_body > 0, &aigw_downstream_sink, x);
+    drop_upstream(x);
+    if (!x->gone && aigw_downstream_push(x, end_of_body) != AIGW_OK) {
+        x->gone = 1;
+    }
+    forget_buffers(x);
+    free(x->held);
+    x->held = NULL;
+    x->want = 0;
+    enter(x, AIGW_X_ENDED);
+    return STEP_ENDED;
+}
+
+static step_t client_gone(aigw_exchange_t *x)
+{
+    x->gone = 1;
+    x->c->aborted = 1;
+    note_end(x, AIGW_END_CLIENT_ABORT, AIGW_REASON_CLIENT_GONE);
+    return end_exchange(x, -1);
+}
+
+/* The upstream failed.  Before the first byte the client gets an error of
+ * ours; after it, a visible truncation and never a clean end. */
+static step_t fail(aigw_exchange_t *x, aigw_end_t end, aigw_reason_t why,
+                   const char *detail)
+{
+    /* Logged by the worker that settles: a piped error log that nobody
+     * reads must not hold the relay thread. */
+    x->why = apr_pstrdup(x->r->pool, detail ? detail : "");
+    note_end(x, end, why);
+    if (x->committed) {
+        return end_exchange(x, -1);
+    }
+    aigw_meter_finish(&x->meter, 0, &aigw_downstream_sink, x);
+    apr_brigade_cleanup(x->bb);
+    drop_upstream(x);
+    forget_buffers(x);
+    aigw_refuse(x, why, NULL);
+    enter(x, AIGW_X_ENDED);
+    return STEP_ENDED;
+}
+
+/* -- connect --------------------------------------------------------------- */
+
+static void start_connect(aigw_exchange_t *x, apr_time_t now)
+{
+    x->rec.tries = 1;
+    x->up_readable = x->up_writable = x->up_eof = 0;
+    set_deadline(x, now + x->upstream->connect);
+    enter(x, AIGW_X_CONNECT);
+}
+
+/* Try the addresses in turn until one at least begins to connect. */
+static step_t next_address(aigw_exchange_t *x)
+{
+    int err = 0;
+    char why[120];
+
+    while (x->addrs && x->addr_at < x->addrs->n) {
+        aigw_upconn_t *uc;
+        aigw_rc_t rc = aigw_upconn_open(x->upstream,
+                                        &x->addrs->addr[x->addr_at++], &uc,
+                                        &err);
+        if (rc != AIGW_FAILED) {
+            if (x->driver->open(x, uc) == AIGW_OK) {
+                x->up = uc;
+                return STEP_ON;
+            }
+            err = ENOMEM;
+            aigw_upconn_close(uc);
+        }
+    }
+    return fail(x, AIGW_END_ERROR, AIGW_REASON_CONNECT,
+                err ? apr_strerror(err, why, sizeof(why)) : NULL);
+}
+
+static step_t try_next_address(aigw_exchange_t *x, aigw_reason_t why)
+{
+    char buf[160];
+
+    if (x->addrs && x->addr_at < x->addrs->n) {
+        drop_upstream(x);
+        x->up_readable = x->up_writable = x->up_eof = 0;
+        enter(x, AIGW_X_CONNECT);
+        return next_address(x);
+    }
+    return fail(x, AIGW_END_ERROR, why,
+                aigw_upconn_why(x->up, buf, sizeof(buf)));
+}
+
+static step_t step_connect(aigw_exchange_t *x)
+{
+    aigw_rc_t rc;
+
+    if (x->up == NULL) {
+        return next_address(x);
+    }
+    if (!x->up_writable) {
+        x->want = AIGW_WANT_WRITE;
+        return STEP_WAIT;
+    }
+    rc = aigw_upconn_connected(x->up);
+    if (rc == AIGW_AGAIN) {
+        x->up_writable = 0;
+        x->want = AIGW_WANT_WRITE;
+        return STEP_WAIT;
+    }
+    if (rc != AIGW_OK) {
+        return try_next_address(x, AIGW_REASON_CONNECT);
+    }
+    enter(x, x->upstream->tls ? AIGW_X_TLS : AIGW_X_SEND);
+    return STEP_ON;
+}
+
+/* An I/O call said AGAIN: that direction is used up. */
+static step_t wait_for(aigw_exchange_t *x, int want)
+{
+    if (want & AIGW_WANT_READ) {
+        x->up_readable = 0;
+    }
+    if (want & AIGW_WANT_WRITE) {
+        x->up_writable = 0;
+    }
+    x->want = want;
+    return STEP_WAIT;
+}
+
+static step_t step_tls(aigw_exchange_t *x)
+{
+    int want = 0;
+    aigw_rc_t rc = aigw_upconn_handshake(x->up, &want);
+
+    if (rc == AIGW_AGAIN) {
+        return wait_for(x, want);
+    }
+    if (rc != AIGW_OK) {
+        return try_next_address(x, AIGW_REASON_TLS);
+    }
+    enter(x, AIGW_X_SEND);
+    return STEP_ON;
+}
+
+/* A pooled connection died before it answered: that was the pool's fault,
+ * not the request's, so one fresh connection is tried. */
+static step_t replace_or_fail(aigw_exchange_t *x, aigw_reason_t why,
+                              const char *detail, apr_time_t now)
+{
+    if (!x->reused || x->answered || x->replaced) {
+        return fail(x, AIGW_END_ERROR, why, detail);
+    }
+    x->replaced = 1;
+    x->reused = 0;
+    x->rec.flags &= ~AIGW_FLAG_REUSED;
+    drop_upstream(x);
+    x->out_at = 0;
+    x->out_off = 0;
+    start_connect(x, now);
+    return STEP_ON;
+}
+
+/* -- send ------------------------------------------------------------------ */
+
+static void sent(aigw_exchange_t *x, apr_size_t n)
+{
+    while (n) {
+        apr_size_t left = x->out[x->out_at].n - x->out_off;
+
+        if (n < left) {
+            x->out_off += n;
+            return;
+        }
+        n -= left;
+        x->out_at++;
+        x->out_off = 0;
+    }
+}
+
+static step_t step_send(aigw_exchange_t *x, apr_time_t now)
+{
+    while (x->out_at < x->out_n) {
+        apr_size_t n = 0;
+        int want = 0;
+        aigw_rc_t rc = aigw_upconn_write(x->up, x->out + x->out_at,
+                                         x->out_n - x->out_at, x->out_off,
+                                         &n, &want);
+        if (rc == AIGW_AGAIN) {
+            /* An upstream may answer (413, say) before it has read all. */
+            if (x->up_readable && !x->up->tls) {
+                break;
+            }
+            wait_for(x, want);
+            x->want |= AIGW_WANT_READ;
+            return STEP_WAIT;
+        }
+        if (rc != AIGW_OK) {
+            if (x->up_readable) {
+                break; /* its last words may be waiting */
+            }
+            return replace_or_fail(x, AIGW_REASON_SEND, NULL, now);
+        }
+        sent(x, n);
+        set_deadline(x, now + x->upstream->first);
+    }
+    set_deadline(x, now + x->upstream->first);
+    enter(x, AIGW_X_HEAD);
+    return STEP_ON;
+}
+
+/* -- head ------------------------------------------------------------------ */
+
+static int is_media_type(aigw_slice_t value, const char *type)
+{
+    apr_size_t n = strlen(type);
+
+    return value.p && value.n >= n && strncasecmp(value.p, type, n) == 0
+           && (value.n == n || value.p[n] == ';' || value.p[n] == ' '
+               || value.p[n] == '\t');
+}
+
+/* The parser is chosen by what came, not by what was asked. */
+static aigw_meter_kind_t meter_kind(aigw_exchange_t *x,
+                                    const aigw_http1_head_t *head)
+{
+    aigw_slice_t type = aigw_http1_field(head, "Content-Type");
+    aigw_slice_t coding = aigw_http1_field(head, "Content-Encoding");
+
+    if (coding.p && coding.n && !aigw_slice_is_nocase(coding, "identity")) {
+        x->rec.flags |= AIGW_FLAG_ENCODED;
+        return AIGW_METER_OFF;
+    }
+    if (is_media_type(type, "text/event-stream")) {
+        return AIGW_METER_SSE;
+    }
+    return is_media_type(type, "application/json") ? AIGW_METER_JSON
+                                                   : AIGW_METER_OFF;
+}
+
+static void take_head(aigw_exchange_t *x, const aigw_http1_head_t *head)
+{
+    aigw_meter_kind_t kind = meter_kind(x, head);
+
+    aigw_meter_init(&x->meter, kind, x->upstream->dialect,
+                    x->withhold && kind == AIGW_METER_SSE);
+    aigw_http1_body_init(&x->frame, head);
+    x->rec.upstream_status = head->status;
+    x->keep_upstream = head->keep_alive && x->out_at == x->out_n;
+    aigw_downstream_head(x, head);
+    forget_buffers(x);
+    enter(x, AIGW_X_BODY);
+}
+
+/* Parse as many heads as are there: 1xx ones are read over.
+ * @return STEP_ON when the body begins at *p, STEP_WAIT when more is needed */
+static step_t read_head(aigw_exchange_t *x, const char **p, const char *end)
+{
+    for (;;) {
+        aigw_http1_head_t head;
+        aigw_rc_t rc = aigw_http1_head(*p, (apr_size_t)(end - *p),
+                                       &x->head_scanned, &head);
+        if (rc == AIGW_AGAIN) {
+            return STEP_WAIT;
+        }
+        if (rc != AIGW_OK || head.status == 101
+            || (head.status < 200 && ++x->n_1xx > MAX_1XX)) {
+            return fail(x, AIGW_END_ERROR, AIGW_REASON_BAD_ANSWER,
+                        "not a sound HTTP/1.1 answer");
+        }
+        *p += head.size;
+        x->head_scanned = 0;
+        if (head.status >= 200) {
+            take_head(x, &head);
+            return STEP_ON;
+        }
+    }
+}
+
+/* Only a head that comes in pieces is copied. */
+static aigw_rc_t keep_head(aigw_exchange_t *x, const char *p, apr_size_t n)
+{
+    char *grown;
+
+    if (n > MAX_HEAD_BYTES) {
+        return AIGW_TOO_BIG;
+    }
+    grown = malloc(n ? n : 1);
+    if (grown == NULL) {
+        return AIGW_FAILED;
+    }
+    memcpy(grown, p, n);
+    free(x->head_buf);
+    x->head_buf = grown;
+    x->head_len = n;
+    return AIGW_OK;
+}
+
+static step_t step_body_bytes(aigw_exchange_t *x, const char *p,
+                              const char *end, apr_time_t now);
+
+/* Bytes that continue a head begun in an earlier read. */
+static step_t head_bytes(aigw_exchange_t *x, const char *buf, apr_size_t n,
+                         apr_time_t now)
+{
+    char *joined = NULL;
+    const char *p = buf, *end = buf + n;
+    step_t step;
+
+    if (x->head_buf) {
+        joined = malloc(x->head_len + n);
+        if (joined == NULL) {
+            return fail(x, AIGW_END_ERROR, AIGW_REASON_INTERNAL, NULL);
+        }
+        memcpy(joined, x->head_buf, x->head_len);
+        memcpy(joined + x->head_len, buf, n);
+        p = joined;
+        end = joined + x->head_len + n;
+    }
+    step = read_head(x, &p, end);
+    if (step == STEP_ON) {
+        step = step_body_bytes(x, p, end, now);
+    }
+    else if (step == STEP_WAIT) {
+        step = keep_head(x, p, (apr_size_t)(end - p)) == AIGW_OK
+               ? STEP_ON
+               : fail(x, AIGW_END_ERROR, AIGW_REASON_BAD_ANSWER,
+                      "the answer's head is too large");
+    }
+    free(joined); /* what the client did not take was set aside */
+    return step;
+}
+
+/* -- body ------------------------------------------------------------------ */
+
+static int ok_status(const aigw_exchange_t *x)
+{
+    return x->rec.upstream_status >= 200 && x->rec.upstream_status < 300;
+}
+
+/* The framing ended rightly: what does that mean? */
+static step_t body_complete(aigw_exchange_t *x, apr_time_t now)
+{
+    if (x->up && x->keep_upstream) {
+        x->driver->give(x, x->up, now);
+        x->up = NULL;
+    }
+    aigw_meter_finish(&x->meter, 1, &aigw_downstream_sink, x);
+    if (!ok_status(x)) {
+        note_end(x, AIGW_END_ERROR, AIGW_REASON_UPSTREAM_STATUS);
+    }
+    else if (x->meter.seen.saw_error) {
+        note_end(x, AIGW_END_ERROR, AIGW_REASON_UPSTREAM_ERROR);
+    }
+    else if (x->meter.kind == AIGW_METER_SSE && !x->meter.seen.saw_end
+             && x->meter.seen.finish[0] == '\0') {
+        /* close-delimited bodies end alike in success and failure */
+        note_end(x, AIGW_END_TRUNCATED, AIGW_REASON_TRUNCATED);
+    }
+    else {
+        note_end(x, AIGW_END_COMPLETE, AIGW_REASON_NONE);
+    }
+    return end_exchange(x, 1);
+}
+
+static step_t push(aigw_exchange_t *x, apr_time_t now)
+{
+    if (aigw_downstream_push(x, 0) != AIGW_OK) {
+        return client_gone(x);
+    }
+    set_deadline(x, now + (x->blocked ? x->r->server->timeout
+                                      : x->upstream->idle));
+    return STEP_ON;
+}
+
+static step_t step_body_bytes(aigw_exchange_t *x, const char *p,
+                              const char *end, apr_time_t now)
+{
+    aigw_slice_t run;
+    aigw_rc_t rc;
+
+    while ((rc = aigw_http1_body_next(&x->frame, &p, end, &run))
+           == AIGW_OK) {
+        aigw_meter_feed(&x->meter, run.p, run.n, &aigw_downstream_sink, x);
+    }
+    if (rc == AIGW_DONE) {
+        if (p != end) {
+            x->keep_upstream = 0; /* bytes that nobody asked for */
+        }
+        return body_complete(x, now);
+    }
+    if (rc != AIGW_AGAIN) {
+        return fail(x, AIGW_END_TRUNCATED, AIGW_REASON_BAD_ANSWER,
+                    "the answer's framing is broken");
+    }
+    return push(x, now);
+}
+
+static step_t upstream_eof(aigw_exchange_t *x, aigw_rc_t how, apr_time_t now)
+{
+    char buf[160];
+
+    if (x->state != AIGW_X_BODY) {
+        return replace_or_fail(x, x->answered ? AIGW_REASON_BAD_ANSWER
+                                              : AIGW_REASON_TRUNCATED,
+                               how == AIGW_FAILED
+                               ? aigw_upconn_why(x->up, buf, sizeof(buf))
+                               : "closed before an answer", now);
+    }
+    if (how == AIGW_DONE && aigw_http1_body_eof(&x->frame) == AIGW_DONE) {
+        x->keep_upstream = 0;
+        return body_complete(x, now);
+    }
+    return fail(x, AIGW_END_TRUNCATED, AIGW_REASON_TRUNCATED,
+                "closed in mid-answer");
+}
+
+/* Nothing of the answer's head yet, and the request is not all out: an
+ * interim answer does not end the sending. */
+static step_t unsent(aigw_exchange_t *x)
+{
+    if (x->state == AIGW_X_HEAD && x->out_at < x->out_n) {
+        enter(x, AIGW_X_SEND);
+        return STEP_ON;
+    }
+    return STEP_WAIT;
+}
+
+static step_t step_read(aigw_exchange_t *x, char *buf, apr_size_t size,
+                        apr_time_t now)
+{
+    apr_size_t n = 0;
+    int want = AIGW_WANT_READ;
+    aigw_rc_t rc;
+
+    if (x->blocked) {
+        return STEP_WAIT; /* the client lags: leave it in the kernel */
+    }
+    if (!x->up_readable) {
+        x->want = AIGW_WANT_READ;
+        return unsent(x);
+    }
+    rc = aigw_upconn_read(x->up, buf, size, &n, &want);
+    if (rc == AIGW_AGAIN) {
+        wait_for(x, want);
+        return unsent(x);
+    }
+    if (rc != AIGW_OK) {
+        return upstream_eof(x, rc, now);
+    }
+    x->answered = 1;
+    x->last_read = now;
+    if (n < size && !x->up->tls && !x->up_eof) {
+        x->up_readable = 0; /* a short read emptied the socket */
+    }
+    return x->state == AIGW_X_HEAD ? head_bytes(x, buf, n, now)
+                                   : step_body_bytes(x, buf, buf + n, now);
+}
+
+/* -- the machine ----------------------------------------------------------- */
+
+void aigw_exchange_begin(aigw_exchange_t *x, apr_time_t now)
+{
+    x->total_at = now + x->upstream->total;
+    x->rec.tries = 1;
+    x->up = x->driver->take(x, now);
+    if (x->up == NULL) {
+        start_connect(x, now);
+        return;
+    }
+    x->reused = 1;
+    x->rec.flags |= AIGW_FLAG_REUSED;
+    x->up_writable = 1;
+    set_deadline(x, now + x->upstream->first);
+    enter(x, AIGW_X_SEND);
+}
+
+aigw_rc_t aigw_exchange_run(aigw_exchange_t *x, char *buf, apr_size_t size,
+                            apr_time_t now)
+{
+    int reads = 0;
+    step_t step = STEP_ON;
+
+    while (step == STEP_ON) {
+        switch (x->state) {
+        case AIGW_X_CONNECT:
+            step = step_connect(x);
+            break;
+        case AIGW_X_TLS:
+            step = step_tls(x);
+            break;
+        case AIGW_X_SEND:
+            step = step_send(x, now);
+            break;
+        case AIGW_X_HEAD:
+        case AIGW_X_BODY:
+            step = reads++ < READS_A_TURN ? step_read(x, buf, size, now)
+                                          : STEP_WAIT;
+            break;
+        default:
+            step = STEP_ENDED;
+        }
+    }
+    return x->state == AIGW_X_ENDED ? AIGW_DONE : AIGW_AGAIN;
+}
+
+void aigw_exchange_timeout(aigw_exchange_t *x, apr_time_t now)
+{
+    if (now >= x->total_at) {
+        fail(x, AIGW_END_TIMEOUT, AIGW_REASON_TOTAL_TIMEOUT, NULL);
+    }
+    else if (x->blocked) {
+        client_gone(x); /* a reader that stood still for TimeOut */
+    }
+    else if (x->state == AIGW_X_CONNECT || x->state == AIGW_X_TLS) {
+        fail(x, AIGW_END_TIMEOUT, AIGW_REASON_CONNECT_TIMEOUT, NULL);
+    }
+    else if (x->state == AIGW_X_BODY) {
+        fail(x, AIGW_END_TIMEOUT, AIGW_REASON_IDLE_TIMEOUT, NULL);
+    }
+    else {
+        fail(x, AIGW_END_TIMEOUT, AIGW_REASON_FIRST_TIMEOUT, NULL);
+    }
+}
+
+void aigw_exchange_client_ready(aigw_exchange_t *x, apr_time_t now)
+{
+    if (x->state == AIGW_X_ENDED || !x->blocked) {
+        return;
+    }
+    if (aigw_downstream_resume(x) != AIGW_OK) {
+        client_gone(x);
+    }
+    else if (!x->blocked) {
+        set_deadline(x, now + x->upstream->idle);
+    }
+}
+
+void aigw_exchange_client_gone(aigw_exchange_t *x)
+{
+    if (x->state != AIGW_X_ENDED) {
+        client_gone(x);
+    }
+}
