@@ -80,22 +80,33 @@ apt_install() {
 
 # stage_sources DEST: a copy of the sources without anything that a build in
 # the checkout itself has left there, so that both can live side by side.
-# Times are kept: make sees what has changed and nothing else.
+# A file is copied when its content differs and is as new as its copying:
+# make never takes an object for newer than a source that was edited while
+# the object was being made.
 stage_sources() {
-    local dest=$1 part
-    mkdir -p "$dest"
-    for part in mod_aigw calc conf tests docs; do
-        rm -rf "${dest:?}/$part"
+    local dest=$1 file
+    mkdir -p "$dest" || return 1
+    (cd "$AIGW_TOP" && source_files) |
+    while IFS= read -r file; do
+        cmp -s "$AIGW_TOP/$file" "$dest/$file" && continue
+        mkdir -p "$dest/${file%/*}" && cp "$AIGW_TOP/$file" "$dest/$file" ||
+            exit 1
+    done || return 1
+    (cd "$dest" && source_files) |
+    while IFS= read -r file; do
+        [ -e "$AIGW_TOP/$file" ] || rm -f "$dest/$file"
     done
-    (cd "$AIGW_TOP" &&
-     find configure.ac Makefile.am README.md CHANGES LICENSE .clang-format \
-          .ci mod_aigw calc conf tests docs \
-          \( -name .libs -o -name .deps -o -name __pycache__ \
-             -o -name node_modules -o -name .pytest_cache \) -prune -o \
-          -type f ! -name '*.lo' ! -name '*.la' ! -name '*.a' \
-          ! -name '*.trs' ! -name .dirstamp -print0 |
-     LC_ALL=C xargs -0 grep -LZaP '\A\x7fELF' |
-     tar --null -T - --no-recursion -cf -) | tar -xpf - -C "$dest"
+}
+
+# The files that belong to the project, one a line, below the working folder.
+source_files() {
+    find ./configure.ac ./Makefile.am ./README.md ./CHANGES ./LICENSE \
+        ./.clang-format ./.ci ./mod_aigw ./calc ./conf ./tests ./docs \
+        \( -name .libs -o -name .deps -o -name __pycache__ \
+           -o -name node_modules -o -name .pytest_cache \) -prune -o \
+        -type f ! -name '*.lo' ! -name '*.la' ! -name '*.a' \
+        ! -name '*.trs' ! -name .dirstamp -print0 2>/dev/null |
+    LC_ALL=C xargs -0 grep -LaP '\A\x7fELF'
 }
 
 # bootstrap SRC: configure and Makefile.in, made again when their sources
