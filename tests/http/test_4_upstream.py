@@ -273,7 +273,7 @@ def test_422_a_pooled_connection_that_died_is_replaced_unseen(
 def test_423_an_answer_to_a_request_that_was_not_fully_sent(httpd, upstream):
     """The upstream answers 413 from the head alone and closes."""
     body = {"error": {"message": "too large", "type": "x", "code": "y"}}
-
+    upstream.reads_bodies = False
 
     upstream.script(answer(body, status="413 Too Large",
                            headers=[("Connection", "close")]), CLOSE)

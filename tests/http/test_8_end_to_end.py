@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""8xx: end to end. The official SDK through the gateway with only base URL
+and key changed, and aigw-calc over the log that came of it."""
+import decimal
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import GATEWAY
+from harness import paths
+from harness.client import chat
+from harness.upstream import (CLOSE, Hold, answer, chunk, delta,
+                              stream_head)
+
+SYSTEM_CAS = "/etc/ssl/certs/ca-certificates.crt"
+
+
+@pytest.fixture(scope="session")
+def sdk():
+    """A folder with the locked SDK in it; npm is asked only when the lock
+    file has changed."""
+    source = paths.TOP / "tests" / "sdk"
+    folder = paths.BUILD / "sdk"
+    folder.mkdir(exist_ok=True)
+    stamp = folder / "installed"
+    lock = (source / "package-lock.json").read_bytes()
+    for name in ("package.json", "package-lock.json", "chat.mjs"):
+        shutil.copyfile(source / name, folder / name)
+    if not stamp.exists() or stamp.read_bytes() != lock:
+        environment = dict(os.environ)
+        if os.path.exists(SYSTEM_CAS):
+            environment.setdefault("NODE_EXTRA_CA_CERTS", SYSTEM_CAS)
+        done = subprocess.run(
+            ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"],
+            cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stdout + done.stderr
+        stamp.write_bytes(lock)
+    return folder
+
+
+@pytest.fixture
+def call(sdk):
+    """Runs the SDK against a gateway; gives what it saw."""
+    def run(server, what, key=None, **fields):
+        done = subprocess.run(
+            ["node", "chat.mjs", f"http://127.0.0.1:{server.port}/v1",
+             key or server.keys["acme"], what, json.dumps(fields)],
+            cwd=sdk, capture_output=True, text=True, timeout=60,
+            stdin=subprocess.DEVNULL)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+    return run
+
+
+def test_801_the_sdk_gets_a_whole_answer(gateway, sim, call):
+    got = call(gateway, "whole")
+    assert got["text"] and got["finish"] == "stop"
+    record = gateway.record()
+    assert got["usage"]["completion_tokens"] == record["output"]
+    assert sim.ledger(1)[0]["completion_tokens"] == record["output"]
+
+
+def test_802_the_sdk_streams_and_its_parts_come_one_by_one(
+        gateway, sim, call):
+    got = call(gateway, "stream", messages=[
+        {"role": "user", "content": "sim:events=5 sim:rate=10"}])
+    assert len(got["arrivals"]) == 5
+    gaps = [b - a for a, b in zip(got["arrivals"], got["arrivals"][1:])]
+    assert all(60 < gap < 160 for gap in gaps), gaps
+    assert got["usage"] is None
+    assert gateway.record()["output"] == 5
+
+
+def test_803_the_sdk_gets_the_usage_that_it_asks_for(gateway, sim, call):
+    got = call(gateway, "stream", stream_options={"include_usage": True})
+    assert got["usage"]["completion_tokens"] == gateway.record()["output"]
+
+
+def test_804_the_sdk_knows_a_wrong_key(gateway, call):
+    got = call(gateway, "whole", key="sk-wrong")
+    assert (got["error"], got["status"], got["code"]) \
+        == ("AuthenticationError", 401, "invalid_api_key")
+    gateway.record()
+
+
+def test_805_the_sdk_knows_an_unknown_model(httpd, upstream, call):
+    upstream.script(answer({"error": {
+        "message": "no such model", "type": "invalid_request_error",
+        "code": "model_not_found"}}, status="404 Not Found"))
+    got = call(httpd, "whole", model="gpt-none")
+    assert (got["error"], got["code"]) == ("NotFoundError",
+                                           "model_not_found")
+    httpd.claim("AIGW")
+
+
+def test_806_the_sdk_notices_a_cut_stream(httpd, upstream, call):
+    upstream.script(stream_head(), chunk(delta("a")), CLOSE)
+    got = call(httpd, "stream")
+    assert "error" in got
+    assert httpd.record()["end"] != "complete"
+    httpd.claim("AIGW")
+
+
+def test_807_the_sdk_may_leave(httpd, upstream, call):
+    upstream.script(stream_head(), chunk(delta("a")), chunk(delta("b")),
+                    Hold())
+    assert call(httpd, "leave") == {"seen": 2}
+    assert httpd.record()["end"] == "client_abort"
+    upstream.wait_gone()
+
+
+def test_808_the_sdk_reads_our_own_errors(httpd, upstream, call):
+    upstream.script(b"nonsense\r\n\r\n", CLOSE)
+    upstream.script(b"nonsense\r\n\r\n", CLOSE)
+    got = call(httpd, "whole")
+    assert got["status"] == 502
+    assert got["code"].startswith("upstream_")
+    httpd.claim("AIGW")
+
+
+def calc(*arguments):
+    done = subprocess.run([str(paths.CALC), *map(str, arguments)],
+                          capture_output=True, text=True, timeout=30,
+                          stdin=subprocess.DEVNULL)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_820_aigw_calc_adds_up_what_the_gateway_wrote(
+        servers, sim):
+    server = servers.make(GATEWAY, {"upstream": sim.port})
+    server.start()
+    for number in range(12):
+        tenant = "acme" if number % 3 else "zeta"
+        model = "gpt-4.1" if number % 2 else "gpt-4.1-mini"
+        assert chat(server.port, server.keys[tenant], stream=True,
+                    model=model, text=f"sim:events={number + 3} "
+                    f"sim:prompt={number * 10 + 1}").status == 200
+    records = server.records(12)
+    total = sum(decimal.Decimal(r["cost"]) for r in records)
+    status, out, err = calc("usage", "--by=tenant,model", "--format=json",
+                            server.root / "logs" / "usage.log")
+    assert (status, err) == (0, "")
+    rows = json.loads(out)
+    rows = rows["rows"] if isinstance(rows, dict) else rows
+    assert len(rows) == 4
+    assert sum(int(row["requests"]) for row in rows) == 12
+    assert sum(decimal.Decimal(str(row["cost"])) for row in rows) == total
+    assert sum(int(row["output"]) for row in rows) \
+        == sum(r["output"] for r in records)
+
+
+def test_821_quickstart_starts_shows_and_stops():
+    """The first of the two commands, on a port of its own."""
+    port = paths.free_port()
+    done = subprocess.run(
+        [str(paths.TOP / "conf" / "quickstart"), "--once", "--port",
+         str(port)], cwd="/", capture_output=True, text=True, timeout=300,
+        stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    assert '"end":"complete"' in done.stdout
+    assert "aigw-calc usage" in done.stdout
+    assert "gpt-4.1" in done.stdout
+    assert "Stopped" in done.stdout
