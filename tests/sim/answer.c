@@ -408,7 +408,7 @@ static void first(sim_answer_t *a, sim_buf_t *out, uint64_t now)
     emit(a, out, SIM_BUF_AT(&b), SIM_BUF_SIZE(&b));
     sim_buf_free(&b);
     a->stage = a->events ? STAGE_CONTENT : STAGE_TAIL;
-    a->due = now + phase(a);
+    a->due = a->par->period_ns ? now + phase(a) : 0;
 }
 
 void sim_answer_step(sim_answer_t *a, sim_buf_t *out, uint64_t now)

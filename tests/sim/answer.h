@@ -38,7 +38,7 @@ typedef struct sim_answer_t {
     int stage;
     sim_then_t then;
     int cut;      /* the simulator broke the answer off */
-    uint64_t due; /* when the next step is wanted */
+    uint64_t due; /* when the next step is wanted; 0 = at once */
     uint64_t serial;
     uint64_t events;   /* content events to make */
     uint64_t made;     /* content events made so far */

@@ -103,7 +103,7 @@ void sim_chat_content(sim_chat_t *c, sim_buf_t *b)
     add_stamp(c, b);
     do {
         sim_text_word(b, c->word++);
-    } while (SIM_BUF_SIZE(b) - from + sizeof(tail) + 4 < c->par->event_bytes);
+    } while (SIM_BUF_SIZE(b) - from + sizeof(tail) + 3 < c->par->event_bytes);
     sim_buf_add(b, tail, sizeof(tail) - 1);
     close_chunk(c, b);
 }
@@ -184,7 +184,7 @@ void sim_chat_json(sim_chat_t *c, sim_buf_t *b)
     for (i = 0; i < c->par->events && !c->par->json_bytes; i++) {
         sim_text_word(b, c->word++);
     }
-    while (SIM_BUF_SIZE(b) - from + 570 < c->par->json_bytes) {
+    while (SIM_BUF_SIZE(b) - from + 465 < c->par->json_bytes) {
         sim_text_word(b, c->word++);
     }
     sim_buf_str(b, "\",\n        \"refusal\": null,\n"

@@ -170,7 +170,9 @@ static void begin_answer(sim_conn_t *c)
         }
     }
     c->began = sim_clock_ns();
-    c->ans.due = c->began + c->par.first_byte_ms * SIM_MS;
+    if (c->par.first_byte_ms) {
+        c->ans.due = c->began + c->par.first_byte_ms * SIM_MS;
+    }
     c->state = SIM_STATE_ANSWER;
     c->idle_fault = SIM_FAULT_NONE;
     sim_timers_clear(&c->sim->timers, &c->timer);
@@ -272,6 +274,7 @@ static int flush(sim_conn_t *c)
         sim_buf_drop(&c->out, done);
         c->bytes_sent += done;
         c->sim->stats.bytes_sent += done;
+        c->sim->stats.writes++;
         c->last_write = sim_clock_ns();
         c->pause_until = c->last_write + c->par.split_us * 1000;
     }

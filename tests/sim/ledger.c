@@ -211,6 +211,7 @@ void sim_ledger_stats(const sim_t *sim, sim_buf_t *b)
     add_number(b, "events_sent", s->events);
     add_number(b, "bytes_read", s->bytes_read);
     add_number(b, "bytes_sent", s->bytes_sent);
+    add_number(b, "writes", s->writes);
     add_number(b, "late_us_max", s->late_us_max);
     add_number(b, "tls_full", s->tls_full);
     add_number(b, "tls_resumed", s->tls_resumed);

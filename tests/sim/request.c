@@ -84,7 +84,7 @@ int sim_request_field(const sim_request_t *r, size_t *at, sim_slice_t *name,
     *at = (size_t)(eol - base) + 2;
     colon = memchr(line, ':', (size_t)(eol - line));
     name->p = line;
-    name->n = (size_t)((colon ? colon : eol) - line);
+    name->n = colon ? (size_t)(colon - line) : 0;
     value->p = colon ? colon + 1 : eol;
     value->n = (size_t)(eol - value->p);
     *value = trim(*value);

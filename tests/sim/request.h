@@ -53,7 +53,8 @@ void sim_request_look(sim_request_t *r);
 /**
  * Walk over the header fields.
  * @param at  0 at first; moved on by each call
- * @return 1 and a field, or 0 at the end
+ * @return 1 and a field, or 0 at the end; a line without colon is a field
+ *         without a name
  */
 int sim_request_field(const sim_request_t *r, size_t *at, sim_slice_t *name,
                       sim_slice_t *value);

@@ -26,6 +26,7 @@ typedef struct sim_stats_t {
     uint64_t abort_us_last, abort_us_max; /* from last write to detection */
     uint64_t events;
     uint64_t bytes_read, bytes_sent;
+    uint64_t writes;      /* successful write calls of answers */
     uint64_t late_us_max; /* of a paced event */
     uint64_t tls_full, tls_resumed, tls_failed;
     char tls_sni[256];
