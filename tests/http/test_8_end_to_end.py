@@ -153,12 +153,12 @@ def test_820_aigw_calc_adds_up_what_the_gateway_wrote(
         == sum(r["output"] for r in records)
 
 
-def test_821_quickstart_starts_shows_and_stops():
+def test_821_quickstart_starts_shows_and_stops(tmp_path):
     """The first of the two commands, on a port of its own."""
     port = paths.free_port()
     done = subprocess.run(
         [str(paths.TOP / "conf" / "quickstart"), "--once", "--port",
-         str(port)], cwd="/", capture_output=True, text=True, timeout=300,
+         str(port), "--run", str(tmp_path / "run")], cwd="/", capture_output=True, text=True, timeout=300,
         stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     assert '"end":"complete"' in done.stdout
