@@ -377,6 +377,16 @@ static int unusable(aigw_tls_t *t, aigw_rc_t *rc)
     return t->end != AIGW_OK;
 }
 
+/* A ticket or a key update makes OpenSSL take a write buffer of 16 KB, which
+ * SSL_MODE_RELEASE_BUFFERS gives back only after the next write: for a stream
+ * that is its whole life. Amid a record ("RB") it must not be asked: before
+ * 3.0.14 it would free the read buffer in use. */
+static void slim(aigw_tls_t *t)
+{
+    if (strcmp(SSL_rstate_string(t->ssl), "RH") == 0)
+        SSL_free_buffers(t->ssl);
+}
+
 aigw_rc_t aigw_tls_read(aigw_tls_t *t, char *buf, apr_size_t size,
                         apr_size_t *n, int *want)
 {
@@ -392,7 +402,10 @@ aigw_rc_t aigw_tls_read(aigw_tls_t *t, char *buf, apr_size_t size,
     }
     *n = 0;
     t->dry = 1;
-    return fail(t, 0, want);
+    rc = fail(t, 0, want);
+    if (rc == AIGW_AGAIN)
+        slim(t);
+    return rc;
 }
 
 aigw_rc_t aigw_tls_write(aigw_tls_t *t, const char *buf, apr_size_t size,
@@ -431,7 +444,10 @@ int aigw_tls_stale(aigw_tls_t *t)
     if (ret > 0)
         return 1;
     rc = fail(t, ret, &want);
-    return rc != AIGW_AGAIN || want != AIGW_WANT_READ;
+    if (rc != AIGW_AGAIN || want != AIGW_WANT_READ)
+        return 1;
+    slim(t);
+    return 0;
 }
 
 const char *aigw_tls_why(const aigw_tls_t *t)

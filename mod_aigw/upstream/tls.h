@@ -42,7 +42,7 @@ aigw_tls_t *aigw_tls_open(aigw_tls_ctx_t *ctx, int fd);
 
 /**
  * Never waits, but computes: about 1 ms of CPU on the relay thread for a full
- * handshake, a fifth of it for a resumed one. Whoever opens many connections
+ * handshake, half of it for a resumed one. Whoever opens many connections
  * in one turn of the loop holds up the streams for that long.
  * @return AIGW_OK; AIGW_AGAIN (*want says for what); AIGW_FAILED (see
  * aigw_tls_why) */

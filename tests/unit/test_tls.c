@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -939,6 +940,68 @@ static void errors_of_others_are_no_errors_of_ours(void **state)
     peer_stop(p);
 }
 
+/* ---- memory --------------------------------------------------------- */
+
+/* Buffers of a whole record that this thread's OpenSSL holds. */
+#define RECORD_BUFFER 16384
+static __thread int record_buffers;
+
+static void *count_malloc(size_t size, const char *file, int line)
+{
+    void *p = malloc(size);
+
+    (void)file;
+    (void)line;
+    record_buffers += p != NULL && malloc_usable_size(p) >= RECORD_BUFFER;
+    return p;
+}
+
+static void count_free(void *p, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    record_buffers -= p != NULL && malloc_usable_size(p) >= RECORD_BUFFER;
+    free(p);
+}
+
+static void *count_realloc(void *p, size_t size, const char *file, int line)
+{
+    void *q;
+
+    record_buffers -= p != NULL && malloc_usable_size(p) >= RECORD_BUFFER;
+    q = realloc(p, size);
+    (void)file;
+    (void)line;
+    record_buffers += q != NULL && malloc_usable_size(q) >= RECORD_BUFFER;
+    return q;
+}
+
+static void assert_waits_without_buffers(int version)
+{
+    peer_t *p = peer_speaking(version);
+    client_t c = connected(context("llm.test", ca_file, 1), p);
+    apr_size_t n;
+    char buf[10];
+    int want = 0;
+
+    assert_answer(&c, 'p', "pong");
+    assert_int_equal(aigw_tls_read(c.t, buf, 10, &n, &want), AIGW_AGAIN);
+    assert_int_equal(record_buffers, 0);
+    assert_int_equal(aigw_tls_stale(c.t), 0);
+    assert_int_equal(record_buffers, 0);
+    assert_answer(&c, 'p', "pong");
+    hang_up(&c);
+    peer_stop(p);
+}
+
+static void waiting_connection_holds_no_record_buffer(void **state)
+{
+    (void)state;
+    assert_int_equal(record_buffers, 0);
+    assert_waits_without_buffers(TLS1_3_VERSION);
+    assert_waits_without_buffers(TLS1_2_VERSION);
+}
+
 /* ---- idle connections -------------------------------------------------- */
 
 /* Wait until something lies in the socket. */
@@ -1093,6 +1156,7 @@ int main(void)
         T(early_answer_is_read_after_the_write_failed),
         T(second_record_is_pending_until_it_is_read),
         T(errors_of_others_are_no_errors_of_ours),
+        T(waiting_connection_holds_no_record_buffer),
         T(tickets_do_not_make_a_connection_stale),
         T(new_keys_do_not_make_a_connection_stale),
         T(data_nobody_asked_for_makes_a_connection_stale),
@@ -1100,5 +1164,8 @@ int main(void)
         T(closing_nothing_is_fine),
     };
 
+    /* Only before OpenSSL's first allocation. */
+    if (CRYPTO_set_mem_functions(count_malloc, count_realloc, count_free) != 1)
+        return 1;
     return cmocka_run_group_tests_name("tls", tests, begin, end);
 }
