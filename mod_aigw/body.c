@@ -94,7 +94,7 @@ static aigw_reason_t begin_wait(reader_t *rd)
            ? AIGW_REASON_NONE : AIGW_REASON_UPLOADS;
 }
 
-static aigw_reason_t why_failed(const reader_t *rd, apr_status_t rv)
+static aigw_reason_t why_failed(apr_status_t rv)
 {
     if (APR_STATUS_IS_TIMEUP(rv)) {
         return AIGW_REASON_BODY_TIMEOUT;
@@ -102,7 +102,6 @@ static aigw_reason_t why_failed(const reader_t *rd, apr_status_t rv)
     if (APR_STATUS_IS_ENOSPC(rv)) {
         return AIGW_REASON_BODY_TOO_LARGE; /* LimitRequestBody */
     }
-    (void)rd;
     return AIGW_REASON_BODY_ABORTED;
 }
 
@@ -150,7 +149,7 @@ static aigw_reason_t read_all(reader_t *rd, apr_bucket_brigade *bb)
             }
             rv = read_waiting(rd, bb);
         }
-        why = rv == APR_SUCCESS ? take(rd, bb, &done) : why_failed(rd, rv);
+        why = rv == APR_SUCCESS ? take(rd, bb, &done) : why_failed(rv);
     }
     return why;
 }
@@ -171,4 +170,30 @@ aigw_reason_t aigw_body_read(aigw_exchange_t *x)
     x->body_wait = apr_time_now() - rd.begun;
     x->rec.bytes_in = (apr_int64_t)x->body_len;
     return why;
+}
+
+#define DISCARD_MAX (256 * 1024)
+
+int aigw_body_discard(aigw_exchange_t *x)
+{
+    apr_bucket_brigade *bb = apr_brigade_create(x->r->pool,
+                                                x->c->bucket_alloc);
+    apr_size_t room = DISCARD_MAX;
+    int done = x->r->expecting_100, all = 0;
+
+    while (!done && room) {
+        apr_off_t n = 0;
+
+        done = ap_get_brigade(x->r->input_filters, bb, AP_MODE_READBYTES,
+                              APR_NONBLOCK_READ, ONE_READ) != APR_SUCCESS
+               || APR_BRIGADE_EMPTY(bb);
+        if (!done) {
+            all = done = APR_BUCKET_IS_EOS(APR_BRIGADE_LAST(bb));
+            apr_brigade_length(bb, 0, &n);
+            room = n > 0 && (apr_size_t)n < room ? room - (apr_size_t)n : 0;
+        }
+        apr_brigade_cleanup(bb);
+    }
+    apr_brigade_destroy(bb);
+    return all;
 }

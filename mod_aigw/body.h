@@ -17,4 +17,11 @@ aigw_reason_t aigw_body_check(aigw_exchange_t *x);
 /** Read it into x->body (malloc) and x->body_len. */
 aigw_reason_t aigw_body_read(aigw_exchange_t *x);
 
+/**
+ * A request is refused before its body was read: read over what has already
+ * come, without waiting.
+ * @return 1 if that was all of it, so that the connection can go on
+ */
+int aigw_body_discard(aigw_exchange_t *x);
+
 #endif

@@ -5,6 +5,7 @@
  * httpd, so that an ErrorDocument of the site cannot put HTML in its place.
  */
 #include "aigw.h"
+#include "body.h"
 #include "relay/downstream.h"
 
 #define ERROR_BODY_MAX 2048
@@ -26,7 +27,7 @@ static int must_close(aigw_reason_t reason)
     }
 }
 
-/* A body that has not been read, and a refusal that does not need it. */
+/* The refusal came before the body was looked at. */
 static int body_unread(const aigw_exchange_t *x)
 {
     return x->body == NULL && x->req == NULL
@@ -75,7 +76,7 @@ int aigw_refuse(aigw_exchange_t *x, aigw_reason_t reason, const char *detail)
                                           x->id);
 
     note_refusal(x, info);
-    if (must_close(reason) || body_unread(x)) {
+    if (must_close(reason) || (body_unread(x) && !aigw_body_discard(x))) {
         x->c->keepalive = AP_CONN_CLOSE;
     }
     set_fields(x, info, n);
