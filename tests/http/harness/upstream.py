@@ -113,13 +113,13 @@ class Upstream:
         self.ssl_context = ssl_context
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port = self.listener.getsockname()[1]
+        self.connections = 0
         self.reset()
         self.closing = False
         threading.Thread(target=self._accept, daemon=True).start()
 
     def reset(self):
         self.requests = []
-        self.connections = 0
         self.gone_at = []
         self.scripts = collections.deque()
         self.default = answer(completion())

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""06x: the file of the usage log: how it is opened, what is refused, and
+that a line is written whole."""
+import json
+import os
+import stat
+import threading
+
+import pytest
+
+from conftest import GATEWAY
+from harness.client import auth, chat_body
+from harness.upstream import wait_for
+
+PATH = "/v1/chat/completions"
+
+
+def call(server, count=1):
+    """So many requests that are refused: each leaves a record."""
+    with server.client() as client:
+        for _ in range(count):
+            assert client.request("POST", PATH, auth("sk-unknown"),
+                                  chat_body()).status == 401
+
+
+def log_at(where):
+    return GATEWAY.replace("AIGWUsageLog logs/usage.log",
+                           f"AIGWUsageLog {where}")
+
+
+def test_060_the_log_is_made_for_its_owner_and_group(servers):
+    server = servers.get(GATEWAY)
+    call(server)
+    server.record()
+    mode = (server.root / "logs" / "usage.log").stat().st_mode
+    assert stat.S_ISREG(mode)
+    assert stat.S_IMODE(mode) & ~0o640 == 0
+    assert stat.S_IMODE(mode) & 0o600 == 0o600
+
+
+def test_061_an_old_log_is_added_to(servers):
+    server = servers.make(GATEWAY)
+    old = '{"v":1,"ts":"2020-01-01T00:00:00.000000Z"}\n'
+    server.write("logs/usage.log", old, mode=0o640)
+    server.start()
+    call(server)
+    server.records(1)
+    lines = (server.root / "logs" / "usage.log").read_text().splitlines(True)
+    assert len(lines) == 2 and lines[0] == old
+
+
+def test_062_graceful_restarts_lose_no_line_and_pick_up_a_moved_log(servers):
+    server = servers.make(GATEWAY).start()
+    log = server.root / "logs" / "usage.log"
+    call(server, 3)
+    server.records(3)
+    log.rename(server.root / "logs" / "usage.1")
+    server.graceful()
+    call(server, 2)
+    server.records(2)
+    assert len((server.root / "logs" / "usage.1").read_text()
+               .splitlines()) == 3
+
+
+def test_063_two_hosts_may_share_a_log_and_have_their_own(servers):
+    server = servers.make(GATEWAY + """
+        <VirtualHost *:{port}>
+            ServerName shared.example
+            AIGWUsageLog {root}/logs/../logs/usage.log
+        </VirtualHost>
+        <VirtualHost *:{port}>
+            ServerName own.example
+            AIGWUsageLog logs/own.log
+        </VirtualHost>
+        """).start()
+    for host in ("shared.example", "own.example"):
+        server.request("POST", PATH, [("Host", host)], chat_body())
+    wait_for(lambda: (server.root / "logs" / "own.log").read_text(), 3,
+             lambda: "own.log stays empty")
+    assert [r["host"] for r in server.records(1)] == ["shared.example"]
+    own = (server.root / "logs" / "own.log").read_text()
+    assert json.loads(own)["host"] == "own.example"
+    files = [os.readlink(f"/proc/{server.process.pid}/fd/{fd}")
+             for fd in os.listdir(f"/proc/{server.process.pid}/fd")]
+    assert files.count(f"{server.root}/logs/usage.log") == 1
+
+
+def test_064_lines_of_many_children_and_threads_are_whole(servers):
+    server = servers.make(GATEWAY, mpm_lines="""
+        StartServers 3
+        ServerLimit 3
+        ThreadsPerChild 8
+        MaxRequestWorkers 24
+        MinSpareThreads 24
+        MaxSpareThreads 24
+        AsyncRequestWorkerFactor 100
+        """).start()
+    threads = [threading.Thread(target=call, args=(server, 50))
+               for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = server.records(600, timeout=10)
+    assert len({r["id"] for r in found}) == 600
+
+
+REFUSED = {
+    "a link": ("logs/usage.log", "it is a symbolic link; allowed is a file"),
+    "a fifo": ("logs/usage.log", "it is not a file; allowed is a file, or a "
+                                 "program"),
+    "a folder": ("logs", "Is a directory"),
+    "open folder": ("open/usage.log", "its folder can be written to by every "
+                                      "user of this host"),
+    "a second name": ("sticky/usage.log", "it belongs to another user"),
+}
+if os.getuid() == 0:
+    # Only root can make another's file, and only root could open it.
+    REFUSED["another's file"] = (
+        "sticky/usage.log",
+        "it belongs to another user in a folder that every user may write to")
+
+
+@pytest.mark.parametrize("what", REFUSED,
+                         ids=lambda what: what.replace(" ", "-"))
+def test_065_a_log_that_others_could_steer_does_not_start(servers, what):
+    name, words = REFUSED[what]
+    server = servers.make(log_at(name))
+    path = server.root / name
+    for folder, mode in (("open", 0o777), ("sticky", 0o1777)):
+        (server.root / folder).mkdir()
+        os.chmod(server.root / folder, mode)
+    if what == "a link":
+        path.symlink_to(server.root / "logs" / "elsewhere")
+    elif what == "a fifo":
+        os.mkfifo(path)
+    elif what == "another's file":
+        path.write_text("")
+        os.chown(path, 65534, 65534)
+    elif what == "a second name":
+        (server.root / "target").write_text("kept\n")
+        os.link(server.root / "target", path)
+    said = server.fails_to_start()
+    assert f"AIGW0601: AIGWUsageLog {path} cannot be opened: " in said
+    assert words in said
+    if what == "a second name":
+        assert (server.root / "target").read_text() == "kept\n"
+    if what == "a link":
+        assert not (server.root / "logs" / "elsewhere").exists()
+
+
+def test_066_a_program_gets_the_lines(servers):
+    server = servers.make(log_at('"|bin/take"'))
+    server.write("bin/take", f"#!/bin/sh\nexec cat >>{server.root}/logs/"
+                             "usage.log\n", mode=0o755)
+    server.conf_path.write_text(server.conf_path.read_text().replace(
+        '"|bin/take"', f'"|{server.root}/bin/take"'))
+    server.start()
+    call(server, 2)
+    server.records(2)
+    server.graceful()
+    call(server, 2)
+    server.records(4)
+
+
+def test_067_a_full_disk_is_told_once_a_minute(servers):
+    server = servers.make(log_at("/dev/full")).start()
+    call(server, 5)
+    line = server.logged("AIGW0602")
+    assert "usage log /dev/full: a record could not be written" in line
+    assert "No space left on device" in line
+    call(server, 5)
+    server.stop()
+    assert 1 <= server.error_log().count("AIGW0602") <= 2
