@@ -21,7 +21,8 @@
 
 #define FILE_MAX (16 * 1024 * 1024)
 #define NAME_MAX_BYTES 256
-#define TOKEN_STEP 1000000 /* a token price is a multiple of 10^-9 */
+#define NOTE_MAX_BYTES 4096 /* notes are for people and not kept */
+#define TOKEN_STEP 1000000  /* a token price is a multiple of 10^-9 */
 
 struct aigw_catalog_t {
     const char *version;
@@ -102,9 +103,8 @@ static int is_plain_text(const char *s, apr_size_t max)
     return n > 0 && n <= max;
 }
 
-/* A string of the object, NULL if it has none. */
-static int get_text(load_t *l, const char *place, json_t *obj, const char *key,
-                    const char **text)
+static int get_sized(load_t *l, const char *place, json_t *obj,
+                     const char *key, int max, const char **text)
 {
     json_t *v = json_object_get(obj, key);
 
@@ -113,15 +113,29 @@ static int get_text(load_t *l, const char *place, json_t *obj, const char *key,
         return 1;
     }
     if (!json_is_string(v)
-        || !is_plain_text(json_string_value(v), NAME_MAX_BYTES)) {
+        || !is_plain_text(json_string_value(v), (apr_size_t)max)) {
         return wrong(l, at_key(l, place, key),
                      apr_psprintf(l->pool,
                                   "must be text of 1 to %d bytes "
                                   "without control characters; read %s",
-                                  NAME_MAX_BYTES, aigw_json_say(l->pool, v)));
+                                  max, aigw_json_say(l->pool, v)));
     }
     *text = apr_pstrdup(l->pool, json_string_value(v));
     return 1;
+}
+
+/* A string of the object, NULL if it has none. */
+static int get_text(load_t *l, const char *place, json_t *obj, const char *key,
+                    const char **text)
+{
+    return get_sized(l, place, obj, key, NAME_MAX_BYTES, text);
+}
+
+static int check_note(load_t *l, const char *place, json_t *obj)
+{
+    const char *note;
+
+    return get_sized(l, place, obj, "note", NOTE_MAX_BYTES, &note);
 }
 
 static int need_text(load_t *l, const char *place, json_t *obj,
@@ -316,7 +330,7 @@ static int read_row(load_t *l, json_t *obj, int index)
                                           "note",     "per_mtok", "per_item",
                                           NULL};
     aigw_price_t *row = &l->cat->rows[index];
-    const char *place = at_row(l, index), *note;
+    const char *place = at_row(l, index);
 
     if (!json_is_object(obj)) {
         return wrong(l, place,
@@ -330,7 +344,7 @@ static int read_row(load_t *l, json_t *obj, int index)
         || !read_when(l, place, obj, row)
         || !get_currency(l, place, obj, &row->currency)
         || !get_text(l, place, obj, "source", &row->source)
-        || !get_text(l, place, obj, "note", &note)
+        || !check_note(l, place, obj)
         || !read_group(l, place, obj, "per_mtok", row)
         || !read_group(l, place, obj, "per_item", row)) {
         return 0;
@@ -372,7 +386,6 @@ static int read_top(load_t *l)
     static const char *const allowed[] = {"format", "version", "currency",
                                           "note",   "prices",  NULL};
     json_t *format = json_object_get(l->doc.root, "format");
-    const char *note;
 
     if (!json_is_integer(format) || json_integer_value(format) != 1) {
         return wrong(l, format ? "format" : "",
@@ -380,7 +393,7 @@ static int read_top(load_t *l)
     }
     return check_keys(l, "", l->doc.root, allowed)
            && need_text(l, "", l->doc.root, "version", &l->cat->version)
-           && get_text(l, "", l->doc.root, "note", &note)
+           && check_note(l, "", l->doc.root)
            && get_currency(l, "", l->doc.root, &l->currency);
 }
 

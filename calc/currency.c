@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rates of exchange.  A rate has at most 9 decimals, so that it is a whole
+ * number of 10^-9 that fits into 64 bits and the product is one checked
+ * multiplication.
+ */
+#include "currency.h"
+
+#define RATE_STEP 1000000   /* 10^-15 units in 10^-9 */
+#define RATE_ONE 1000000000 /* 10^-9 units in one */
+#define RATE_MAX ((aigw_money_t)RATE_ONE * RATE_ONE * RATE_STEP)
+
+static int is_code(const char *p)
+{
+    int i;
+
+    for (i = 0; i < 3; i++) {
+        if (p[i] < 'A' || p[i] > 'Z') {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+aigw_rc_t aigw_rate_parse(const char *text, aigw_rate_t *rate)
+{
+    aigw_rc_t rc;
+
+    if (strlen(text) < 9 || !is_code(text) || text[3] != '/'
+        || !is_code(text + 4) || text[7] != '=') {
+        return AIGW_MALFORMED;
+    }
+    memcpy(rate->from, text, 3);
+    memcpy(rate->to, text + 4, 3);
+    rate->from[3] = rate->to[3] = '\0';
+    rc = aigw_money_parse(aigw_slice(text + 8, strlen(text + 8)), &rate->rate);
+    if (rc == AIGW_OK && rate->rate <= 0) {
+        rc = AIGW_MALFORMED;
+    }
+    if (rc == AIGW_OK
+        && (rate->rate % RATE_STEP != 0 || rate->rate >= RATE_MAX)) {
+        rc = AIGW_TOO_BIG;
+    }
+    return rc;
+}
+
+aigw_rc_t aigw_rate_apply(aigw_money_t amount, aigw_money_t rate,
+                          aigw_money_t *out)
+{
+    aigw_money_t product, rest, kept, up;
+    aigw_rc_t rc =
+        aigw_money_mul(amount, (apr_int64_t)(rate / RATE_STEP), &product);
+
+    if (rc != AIGW_OK) {
+        return rc;
+    }
+    kept = product / RATE_ONE;
+    rest = product % RATE_ONE;
+    up = rest < 0 ? -1 : 1;
+    rest *= 2 * up;
+    if (rest > RATE_ONE || (rest == RATE_ONE && kept % 2 != 0)) {
+        kept += up;
+    }
+    *out = kept;
+    return AIGW_OK;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which calendar day a moment belongs to, in a time zone.  Records hold UTC;
+ * a day's border is where the zone's clocks put it, summer time included.
+ */
+#ifndef AIGW_CALC_DAY_H
+#define AIGW_CALC_DAY_H
+
+#include <apr_time.h>
+#include "slice.h"
+
+/** Year * 10000 + month * 100 + day: days compare as numbers. */
+typedef int aigw_day_t;
+
+/**
+ * Set the zone for all further calls: "local", "UTC" or a name of the zone
+ * data base ("Europe/Berlin"). An unknown name is refused, where the C
+ * library would quietly take UTC.
+ * @return AIGW_OK, or AIGW_MALFORMED
+ */
+aigw_rc_t aigw_day_zone(const char *zone);
+
+/** The day of a moment. */
+aigw_day_t aigw_day_of(apr_time_t when);
+
+/** Read "2026-11-30"; AIGW_MALFORMED if it is no day. */
+aigw_rc_t aigw_day_parse(const char *text, aigw_day_t *day);
+
+/** As "2026-11-30". @param buf room for 11 bytes */
+void aigw_day_text(aigw_day_t day, char *buf);
+
+#endif

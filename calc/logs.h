@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The records of some logs, one after the other.  A line that is no record
+ * is never passed over in silence: it is counted, the first ones are named
+ * with file and line, and under --strict the first one ends the run.
+ */
+#ifndef AIGW_CALC_LOGS_H
+#define AIGW_CALC_LOGS_H
+
+#include "options.h"
+#include "record.h"
+
+typedef struct {
+    apr_uint64_t records;
+    apr_uint64_t bad;
+} aigw_logs_t;
+
+/**
+ * Called with each record; it and its strings die with the call.
+ * @return AIGW_OK, or AIGW_TOO_BIG to end the run
+ */
+typedef aigw_rc_t (*aigw_logs_fn)(void *ctx, const aigw_record_t *rec);
+
+/**
+ * Read opt->files. What is wrong is told on standard error.
+ * @return AIGW_EXIT_OK, or how the program has to end
+ */
+aigw_exit_t aigw_logs_read(const aigw_options_t *opt, aigw_logs_fn fn,
+                           void *ctx, aigw_logs_t *logs, apr_pool_t *pool);
+
+#endif

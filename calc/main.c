@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * aigw-calc: a table of commands and what they share.  It works on files and
+ * standard streams alone: no network, no server, no state.
+ */
+#include <langinfo.h>
+#include <locale.h>
+#include <stdio.h>
+#include <apr_general.h>
+#include <apr_strings.h>
+#include "commands.h"
+
+static const struct {
+    const char *name;
+    aigw_exit_t (*run)(int argc, char **argv, apr_pool_t *pool);
+} commands[] = {{"usage", aigw_command_usage},
+                {"prices", aigw_command_prices}};
+
+#define N_COMMANDS ((int)(sizeof(commands) / sizeof(commands[0])))
+
+aigw_catalog_t *aigw_command_catalog(const char *path, apr_pool_t *pool)
+{
+    aigw_catalog_t *cat;
+    const char *err;
+
+    if (aigw_catalog_load(&cat, path, pool, &err) != APR_SUCCESS) {
+        fprintf(stderr, "aigw-calc: %s\n", aigw_text_safe(pool, err));
+        return NULL;
+    }
+    return cat;
+}
+
+const char *aigw_command_money(const aigw_options_t *opt, int digits,
+                               aigw_money_t amount, apr_pool_t *pool)
+{
+    char *text = apr_palloc(pool, AIGW_MONEY_TEXT);
+
+    if (opt->digits < 0 && opt->format != AIGW_FORMAT_TEXT) {
+        aigw_money_text(amount, text);
+        return text;
+    }
+    aigw_money_round_text(amount, opt->digits < 0 ? digits : opt->digits,
+                          opt->round, text);
+    return text;
+}
+
+aigw_exit_t aigw_command_print(const aigw_table_t *table,
+                               const aigw_options_t *opt)
+{
+    if (!aigw_table_print(table, opt->format, stdout)) {
+        fputs("aigw-calc: the result could not be written\n", stderr);
+        return AIGW_EXIT_OUTPUT;
+    }
+    return AIGW_EXIT_OK;
+}
+
+/* Names are UTF-8 whatever the locale is, as under cron it is "C". */
+static void choose_locale(void)
+{
+    setlocale(LC_CTYPE, "");
+    if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0) {
+        setlocale(LC_CTYPE, "C.UTF-8");
+    }
+}
+
+static aigw_exit_t run_command(int argc, char **argv, apr_pool_t *pool)
+{
+    int i;
+
+    for (i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(argv[0], commands[i].name) == 0) {
+            return commands[i].run(argc, argv, pool);
+        }
+    }
+    fprintf(stderr,
+            "aigw-calc: '%s' is not a command; there are usage and "
+            "prices\nTry 'aigw-calc --help'.\n",
+            aigw_text_safe(pool, argv[0]));
+    return AIGW_EXIT_USAGE;
+}
+
+static aigw_exit_t run(int argc, char **argv, apr_pool_t *pool)
+{
+    if (argc < 2) {
+        aigw_options_help(stderr);
+        return AIGW_EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        aigw_options_help(stdout);
+        return AIGW_EXIT_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        puts("aigw-calc " AIGW_VERSION);
+        return AIGW_EXIT_OK;
+    }
+    return run_command(argc - 1, argv + 1, pool);
+}
+
+int main(int argc, char **argv)
+{
+    apr_pool_t *pool;
+    aigw_exit_t end;
+
+    choose_locale();
+    if (apr_initialize() != APR_SUCCESS
+        || apr_pool_create(&pool, NULL) != APR_SUCCESS) {
+        fputs("aigw-calc: out of memory\n", stderr);
+        return AIGW_EXIT_INPUT;
+    }
+    end = run(argc, argv, pool);
+    apr_pool_destroy(pool);
+    apr_terminate();
+    if (fflush(stdout) != 0 && end == AIGW_EXIT_OK) {
+        end = AIGW_EXIT_OUTPUT;
+    }
+    return (int)end;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sums of usage records by day, model, tenant and so on, in memory that grows
+ * with the number of groups and with nothing else.  What no record stated
+ * stays unknown: it is not summed as 0.
+ */
+#ifndef AIGW_CALC_TALLY_H
+#define AIGW_CALC_TALLY_H
+
+#include <apr_pools.h>
+#include <apr_tables.h>
+#include "day.h"
+#include "decimal.h"
+#include "price.h"
+#include "record.h"
+
+typedef enum {
+    AIGW_BY_DAY = 0,
+    AIGW_BY_MODEL,
+    AIGW_BY_TENANT,
+    AIGW_BY_KEY,
+    AIGW_BY_UPSTREAM,
+    AIGW_BY_HOST,
+    AIGW_BY_MAX
+} aigw_by_t;
+
+/** "day", "model", ...: static text. */
+const char *aigw_by_name(aigw_by_t by);
+
+typedef enum {
+    AIGW_T_REQUESTS = 0,
+    AIGW_T_ERRORS,
+    AIGW_T_INPUT, /* uncached */
+    AIGW_T_CACHE_READ,
+    AIGW_T_CACHE_WRITE, /* all lifetimes */
+    AIGW_T_OUTPUT,
+    AIGW_T_REASONING,
+    AIGW_T_NO_USAGE, /* went upstream, and no usage is known */
+    AIGW_T_PARTIAL,  /* usage is a lower bound */
+    AIGW_T_ESTIMATED,
+    AIGW_T_UNPRICED, /* usage is known and the cost is not */
+    AIGW_T_MAX
+} aigw_tally_field_t;
+
+/** Money of one currency. */
+typedef struct {
+    const char *currency;
+    aigw_money_t amount;
+    apr_uint64_t requests; /* that it is the sum of */
+} aigw_sum_t;
+
+typedef struct {
+    const char *key[AIGW_BY_MAX]; /* in the order asked for; NULL: absent */
+    apr_uint64_t n[AIGW_T_MAX];
+    apr_uint32_t known;       /* bit per field that a record stated */
+    apr_array_header_t *sums; /* of aigw_sum_t */
+} aigw_group_t;
+
+typedef struct aigw_tally_t aigw_tally_t;
+
+/**
+ * @param by  what to group by, @a n_by of it; copied
+ * @param pool everything is allocated from it
+ */
+aigw_tally_t *aigw_tally_make(const aigw_by_t *by, int n_by, apr_pool_t *pool);
+
+/**
+ * Add one record to its group and to the total.
+ * @param day  its day in the chosen zone
+ * @param cost NULL if it has none
+ * @return AIGW_OK, or AIGW_TOO_BIG if a sum overflows (the tally is of no
+ *         further use then)
+ */
+aigw_rc_t aigw_tally_add(aigw_tally_t *tally, const aigw_record_t *rec,
+                         aigw_day_t day, const aigw_money_t *cost,
+                         const char *currency);
+
+/** The groups, sorted by their keys. @param n their number */
+aigw_group_t **aigw_tally_groups(aigw_tally_t *tally, int *n);
+
+/** The sum over everything; its keys are NULL. */
+const aigw_group_t *aigw_tally_total(const aigw_tally_t *tally);
+
+/** The sum of a currency, NULL if the group has none. */
+const aigw_sum_t *aigw_group_sum(const aigw_group_t *group,
+                                 const char *currency);
+
+/**
+ * Names of models that had usage and no price, the first few of them, with
+ * commas; NULL if there are none. Names are not made safe for a terminal.
+ */
+const char *aigw_tally_unpriced(const aigw_tally_t *tally);
+
+#endif
