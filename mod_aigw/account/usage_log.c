@@ -61,6 +61,9 @@ static const char *check_folder(const char *path, const struct stat *st,
 static const char *open_file(aigw_usage_log_t *log, apr_pool_t *pconf,
                              apr_pool_t *ptemp)
 {
+    static const char no_file[] =
+        "it is not a file; allowed is a file, or a program, such as "
+        "AIGWUsageLog \"|/usr/bin/rotatelogs logs/usage.%Y%m%d 86400\"";
     struct stat st;
     const char *fault = NULL;
 
@@ -68,14 +71,13 @@ static const char *open_file(aigw_usage_log_t *log, apr_pool_t *pconf,
     log->fd = open(log->name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW
                                   | O_CLOEXEC | O_NONBLOCK, LOG_MODE);
     if (log->fd < 0) {
-        return errno == ELOOP ? "it is a symbolic link; allowed is a file"
-                              : strerror(errno);
+        return errno == ELOOP   ? "it is a symbolic link; allowed is a file"
+               : errno == ENXIO ? no_file
+                                : strerror(errno);
     }
     if (fstat(log->fd, &st) != 0
         || !(S_ISREG(st.st_mode) || S_ISCHR(st.st_mode))) {
-        fault = "it is not a file; allowed is a file, or a program, such as "
-                "AIGWUsageLog \"|/usr/bin/rotatelogs logs/usage.%Y%m%d "
-                "86400\"";
+        fault = no_file;
     }
     if (!fault && S_ISREG(st.st_mode)) {
         fault = check_folder(log->name, &st, ptemp);
