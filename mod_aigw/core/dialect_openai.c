@@ -137,8 +137,7 @@ AIGW_JSONSCAN_TABLE(error, ERROR);
 AIGW_JSONSCAN_TABLE(answer, ANSWER);
 /* clang-format on */
 
-static const aigw_jsonscan_node_t document = {"", 0, -1, answer_lens,
-                                              answer_nodes};
+static const aigw_jsonscan_node_t document = {"", 0, -1, &answer_table};
 
 /* ---- values of an event ------------------------------------------------- */
 

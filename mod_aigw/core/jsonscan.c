@@ -68,13 +68,18 @@ static const char *broken(aigw_jsonscan_t *js, const feed_t *f, const char *p)
     return f->end;
 }
 
-static const char *skip_space(const char *p, const char *end)
+static const char *skip_long_space(const char *p, const char *end)
 {
     while (p < end
            && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r')) {
         ++p;
     }
     return p;
+}
+
+static inline const char *skip_space(const char *p, const char *end)
+{
+    return p < end && (unsigned char)*p <= ' ' ? skip_long_space(p, end) : p;
 }
 
 static int in_object(const aigw_jsonscan_t *js)
@@ -109,6 +114,7 @@ static void report_scalar(aigw_jsonscan_t *js, const feed_t *f,
     report(f, js->want, &v);
 }
 
+/* @param at the offset of its brace or bracket */
 static void report_container(const aigw_jsonscan_node_t *node,
                              const feed_t *f, aigw_json_kind_t kind,
                              apr_uint64_t at)
@@ -120,7 +126,7 @@ static void report_container(const aigw_jsonscan_node_t *node,
     v.text = aigw_slice("", 0);
     v.at = at;
     v.end = at + 1;
-    report(f, node, &v);
+    f->fn(f->ctx, node->field, &v);
 }
 
 /* ---- what a string or number collects ----------------------------------- */
@@ -204,20 +210,39 @@ static int collects(const aigw_jsonscan_t *js)
 
 /* ---- containers --------------------------------------------------------- */
 
+static const aigw_jsonscan_node_t no_nodes[] = {{NULL, 0, -1, NULL}};
+static const aigw_jsonscan_table_t nothing = {0, 0, no_nodes};
+
+/* What is wanted inside the innermost container. */
+static inline const aigw_jsonscan_table_t *
+innermost(const aigw_jsonscan_t *js)
+{
+    const aigw_jsonscan_table_t *table;
+
+    if (js->match != js->depth || js->depth == 0) {
+        return &nothing;
+    }
+    table = js->path[js->match - 1]->members;
+    return table != NULL ? table : &nothing;
+}
+
 static int is_any(const aigw_jsonscan_node_t *node)
 {
     return node->len == 1 && node->key[0] == '*';
 }
 
+static inline const aigw_jsonscan_node_t *
+find_element(const aigw_jsonscan_table_t *table)
+{
+    return table != &nothing && is_any(table->nodes) ? table->nodes : NULL;
+}
+
 static const aigw_jsonscan_node_t *
-find_member(const aigw_jsonscan_node_t *parent, aigw_slice_t key)
+look_up(const aigw_jsonscan_table_t *table, aigw_slice_t key)
 {
     const aigw_jsonscan_node_t *m;
 
-    if ((parent->lens >> (key.n & 31) & 1) == 0) {
-        return NULL;
-    }
-    for (m = parent->members; m->key != NULL; ++m) {
+    for (m = table->nodes; m->key != NULL; ++m) {
         if (m->len == key.n && m->key[0] == key.p[0]
             && memcmp(m->key, key.p, key.n) == 0 && !is_any(m)) {
             return m;
@@ -226,32 +251,37 @@ find_member(const aigw_jsonscan_node_t *parent, aigw_slice_t key)
     return NULL;
 }
 
-static const aigw_jsonscan_node_t *find_element(const aigw_jsonscan_t *js)
+static inline const aigw_jsonscan_node_t *
+find_member(const aigw_jsonscan_table_t *table, aigw_slice_t key)
 {
-    const aigw_jsonscan_node_t *m;
-
-    if (js->match != js->depth) {
+    /* The byte behind an empty key is its quote: it can be read. */
+    if ((table->lens >> (key.n & 31) & table->firsts >> (*key.p & 31) & 1)
+        == 0) {
         return NULL;
     }
-    m = js->path[js->match - 1]->members;
-    return m != NULL && is_any(m) ? m : NULL;
+    return look_up(table, key);
 }
 
-static const char *open_container(aigw_jsonscan_t *js, const feed_t *f,
-                                  const char *p, int object)
+/* p is on the brace or bracket. Leaves ST_DEEP or what may come inside. */
+static inline const char *open_container(aigw_jsonscan_t *js,
+                                         const feed_t *f, const char *p,
+                                         int object)
 {
-    apr_uint64_t bit = (apr_uint64_t)1 << js->depth;
+    const aigw_jsonscan_node_t *want = js->want;
+    apr_uint64_t bit = (apr_uint64_t)1 << (js->depth & 63);
 
     if (js->depth == AIGW_JSONSCAN_DEPTH) {
         js->state = ST_DEEP;
         js->bad_at = offset(js, f, p);
         return f->end;
     }
-    if (js->want != NULL && js->match < AIGW_JSONSCAN_PATH) {
-        report_container(js->want, f,
-                         object ? AIGW_JSON_OBJECT : AIGW_JSON_ARRAY,
-                         offset(js, f, p));
-        js->path[js->match++] = js->want;
+    if (want != NULL && js->match < AIGW_JSONSCAN_PATH) {
+        if (want->field >= 0) {
+            report_container(want, f,
+                             object ? AIGW_JSON_OBJECT : AIGW_JSON_ARRAY,
+                             offset(js, f, p));
+        }
+        js->path[js->match++] = want;
     }
     ++js->depth;
     if (object) {
@@ -260,7 +290,7 @@ static const char *open_container(aigw_jsonscan_t *js, const feed_t *f,
     }
     else {
         js->objects &= ~bit;
-        js->want = find_element(js);
+        js->want = find_element(innermost(js));
         js->state = ST_VALUE_OR_CLOSE;
     }
     return p + 1;
@@ -272,12 +302,15 @@ static const char *value_done(aigw_jsonscan_t *js, const char *p)
     return p;
 }
 
-static const char *close_container(aigw_jsonscan_t *js, const feed_t *f,
-                                   const char *p)
+static inline const char *close_container(aigw_jsonscan_t *js,
+                                          const feed_t *f, const char *p)
 {
     if (js->match == js->depth) {
-        report_container(js->path[--js->match], f, AIGW_JSON_CLOSE,
-                         offset(js, f, p));
+        const aigw_jsonscan_node_t *node = js->path[--js->match];
+
+        if (node->field >= 0 && in_object(js)) {
+            report_container(node, f, AIGW_JSON_CLOSE, offset(js, f, p));
+        }
     }
     --js->depth;
     return value_done(js, p + 1);
@@ -291,7 +324,7 @@ static const char *string_done(aigw_jsonscan_t *js, const feed_t *f,
 {
     switch (js->after) {
     case KEY_LOOKED_AT:
-        js->want = find_member(js->path[js->match - 1], text);
+        js->want = find_member(innermost(js), text);
         break;
     case KEY_OTHER:
         js->want = NULL;
@@ -552,8 +585,10 @@ static const char *in_literal(aigw_jsonscan_t *js, const feed_t *f,
     if (js->lit_at < n) {
         return p;
     }
-    report_scalar(js, f, (aigw_json_kind_t)js->lit, aigw_slice("", 0),
-                  offset(js, f, p));
+    if (js->lit != AIGW_JSON_NULL || js->nulls) {
+        report_scalar(js, f, (aigw_json_kind_t)js->lit, aigw_slice(text, n),
+                      offset(js, f, p));
+    }
     return value_done(js, p);
 }
 
@@ -634,27 +669,6 @@ static const char *between(aigw_jsonscan_t *js, const feed_t *f,
 
 /* ---- whole tokens ------------------------------------------------------- */
 
-/* What matters of the innermost container. */
-typedef struct {
-    apr_uint32_t lens;                   /* of its members; 0: none wanted */
-    const aigw_jsonscan_node_t *element; /* NULL: none wanted */
-    int object;
-} here_t;
-
-static inline here_t innermost(const aigw_jsonscan_t *js)
-{
-    here_t here = {0, NULL, 0};
-
-    if (js->depth > 0) {
-        here.object = in_object(js);
-        if (js->match == js->depth) {
-            here.lens = js->path[js->match - 1]->lens;
-            here.element = here.object ? NULL : find_element(js);
-        }
-    }
-    return here;
-}
-
 /* A number of digits only that ends before @a end: where, else NULL. */
 static inline const char *plain_number(const char *p, const char *end)
 {
@@ -696,14 +710,14 @@ static void report_whole(aigw_jsonscan_t *js, const feed_t *f,
                          aigw_json_kind_t kind, const char *p,
                          const char *after)
 {
-    int quoted = kind == AIGW_JSON_STRING;
+    apr_size_t n = (apr_size_t)(after - p);
 
     js->cut = 0;
     js->at = offset(js, f, p);
     report_scalar(js, f, kind,
-                  aigw_slice(p + quoted,
-                             (apr_size_t)(after - p) - 2 * (apr_size_t)quoted),
-                  offset(js, f, after));
+                  kind == AIGW_JSON_STRING ? aigw_slice(p + 1, n - 2)
+                                           : aigw_slice(p, n),
+                  js->at + n);
 }
 
 /*
@@ -713,7 +727,8 @@ static void report_whole(aigw_jsonscan_t *js, const feed_t *f,
 static const char *run(aigw_jsonscan_t *js, const feed_t *f, const char *p)
 {
     const char *const end = f->end;
-    here_t here = innermost(js);
+    const aigw_jsonscan_table_t *table = innermost(js);
+    int object = js->depth > 0 && in_object(js);
     aigw_json_kind_t kind;
     const char *q;
 
@@ -722,7 +737,6 @@ static const char *run(aigw_jsonscan_t *js, const feed_t *f, const char *p)
     }
 
 value:
-    p = skip_space(p, end);
     if (p == end) {
         js->state = ST_VALUE;
         return p;
@@ -736,15 +750,16 @@ value:
         ++q;
     }
     else if (*p == '{' || *p == '[') {
-        p = open_container(js, f, p, *p == '{');
+        object = *p == '{';
+        p = open_container(js, f, p, object);
         if (p == end) {
             return p;
         }
-        here = innermost(js);
-        if (*p == '"' && here.object) {
+        table = innermost(js);
+        if (*p == '"' && object) {
             goto key;
         }
-        if ((*p == '{' || *p == '"') && !here.object) {
+        if ((*p == '{' || *p == '"') && !object) {
             goto value;
         }
         return p;
@@ -753,9 +768,14 @@ value:
         kind = AIGW_JSON_NUMBER;
     }
     else if ((q = plain_literal(p, end, &kind)) == NULL) {
-        return start_value(js, f, p);
+        q = skip_space(p, end);
+        if (q == p) {
+            return start_value(js, f, p);
+        }
+        p = q;
+        goto value;
     }
-    if (js->want != NULL) {
+    if (js->want != NULL && (kind != AIGW_JSON_NULL || js->nulls)) {
         report_whole(js, f, kind, p, q);
     }
     p = q;
@@ -765,31 +785,38 @@ value:
     }
 
 next:
-    p = skip_space(p, end);
     if (p == end) {
         js->state = ST_NEXT;
         return p;
     }
     if (*p != ',') {
-        if (*p != (here.object ? '}' : ']')) {
-            return broken(js, f, p);
+        if (*p != (object ? '}' : ']')) {
+            q = skip_space(p, end);
+            if (q == p) {
+                return broken(js, f, p);
+            }
+            p = q;
+            goto next;
         }
         p = close_container(js, f, p);
         if (js->depth == 0) {
             return p;
         }
-        here = innermost(js);
+        table = innermost(js);
+        object = in_object(js);
         goto next;
     }
     ++p;
-    if (!here.object) {
-        js->want = here.element;
+    if (!object) {
+        js->want = find_element(table);
         goto value;
     }
-    p = skip_space(p, end);
     if (p == end || *p != '"') {
-        js->state = ST_KEY;
-        return p;
+        p = skip_space(p, end);
+        if (p == end || *p != '"') {
+            js->state = ST_KEY;
+            return p;
+        }
     }
 
 key:
@@ -797,11 +824,7 @@ key:
     if (q == end || *q != '"') {
         return start_key(js, f, p + 1);
     }
-    js->want = NULL;
-    if (here.lens >> ((q - p - 1) & 31) & 1) {
-        js->want = find_member(js->path[js->match - 1],
-                               aigw_slice(p + 1, (apr_size_t)(q - p - 1)));
-    }
+    js->want = find_member(table, aigw_slice(p + 1, (apr_size_t)(q - p - 1)));
     p = q + 1;
     if (p == end || *p != ':') {
         js->state = ST_COLON;
@@ -816,6 +839,7 @@ key:
 void aigw_jsonscan_init(aigw_jsonscan_t *js, const aigw_jsonscan_node_t *root)
 {
     js->root = root;
+    js->nulls = 0;
     js->after = KEY_OTHER;
     text_start(js);
     aigw_jsonscan_reset(js);
@@ -894,6 +918,36 @@ aigw_jsonscan_end_t aigw_jsonscan_state(const aigw_jsonscan_t *js)
     default:
         return AIGW_JSONSCAN_OPEN;
     }
+}
+
+int aigw_jsonscan_in_other(const aigw_jsonscan_t *js)
+{
+    return js->state == ST_STRING && js->after == VALUE_OTHER;
+}
+
+const char *aigw_jsonscan_string_end(const char *p, const char *end)
+{
+    for (;;) {
+        p = aigw_scan_string(p, end);
+        if (end - p < 2) {
+            return p < end && *p == '"' ? p : NULL;
+        }
+        if (*p == '"') {
+            return p;
+        }
+        if (*p != '\\' || escaped(p[1]) <= 1) {
+            return NULL;
+        }
+        p += 2;
+    }
+}
+
+void aigw_jsonscan_set_whole(aigw_jsonscan_t *js, apr_uint64_t n)
+{
+    js->state = ST_DONE;
+    js->depth = 0;
+    js->match = 0;
+    js->base = n;
 }
 
 aigw_jsonscan_end_t aigw_jsonscan_finish(aigw_jsonscan_t *js,
@@ -988,6 +1042,11 @@ aigw_rc_t aigw_jsonscan_count(const aigw_jsonscan_value_t *v,
 
     if (v->kind == AIGW_JSON_NULL) {
         return AIGW_DONE;
+    }
+    if (v->text.n == 1 && (unsigned char)(*v->text.p - '0') <= 9
+        && v->kind <= AIGW_JSON_STRING) {
+        *count = (apr_uint64_t)(*v->text.p - '0');
+        return AIGW_OK;
     }
     if (v->kind == AIGW_JSON_STRING) {
         if (!all_digits(v->text)) {

@@ -13,6 +13,7 @@
 #ifndef AIGW_JSONSCAN_H
 #define AIGW_JSONSCAN_H
 
+#include <stddef.h>
 #include "slice.h"
 
 #define AIGW_JSONSCAN_DEPTH  64  /* containers inside one another */
@@ -28,53 +29,57 @@ typedef enum {
     AIGW_JSON_STRING,
     AIGW_JSON_OBJECT, /* its opening brace was read */
     AIGW_JSON_ARRAY,  /* its opening bracket was read */
-    AIGW_JSON_CLOSE   /* the object or array of this path ended */
+    AIGW_JSON_CLOSE   /* the object of this path ended */
 } aigw_json_kind_t;
 
 /** A value at a path of the table. Dies with the call that reports it. */
 typedef struct {
     aigw_json_kind_t kind;
     int cut;            /* text is only the beginning */
-    aigw_slice_t text;  /* string: unescaped, without quotes; number: as it
-                           stands; else empty */
+    aigw_slice_t text;  /* string: unescaped, without quotes; other scalars:
+                           as they stand; else empty */
     apr_uint64_t at;    /* offset of the value's first byte in what was fed
                            since the reset */
     apr_uint64_t end;   /* offset after its last byte; OBJECT and ARRAY: of
                            the first byte inside */
 } aigw_jsonscan_value_t;
 
-/**
- * One step of a path: a member of an object, or with the key "*" any element
- * of an array.  A table is a static array of members that ends with a NULL
- * key; the table of a document is one node, whose key is not looked at.
- */
 typedef struct aigw_jsonscan_node_t aigw_jsonscan_node_t;
+
+/** What may be wanted inside an object, or (one node with the key "*") of
+ * each element of an array. */
+typedef struct {
+    apr_uint32_t lens;   /* bit (length & 31) of each key, */
+    apr_uint32_t firsts; /* bit (first byte & 31): most other keys fail here */
+    const aigw_jsonscan_node_t *nodes; /* end with a NULL key */
+} aigw_jsonscan_table_t;
+
+/** One step of a path. A document's root is a node whose key is not looked
+ * at. */
 struct aigw_jsonscan_node_t {
     const char *key;
-    unsigned char len;     /* of key */
-    signed char field;     /* what to report the value as; -1: do not */
-    apr_uint32_t lens;     /* bit (len & 31) of each of the members */
-    const aigw_jsonscan_node_t *members; /* of the value; NULL: no way on */
+    unsigned char len;    /* of key */
+    signed char field;    /* what to report the value as; -1: do not */
+    const aigw_jsonscan_table_t *members; /* of the value; NULL: no way on */
 };
 
-/* A table's rows are written once as X(key, field, NAME), from which its
- * nodes and its `lens` are both made, so that they cannot disagree. */
-#define AIGW_JSONSCAN_LEAF(key, field) {key, sizeof(key) - 1, field, 0, NULL},
+/* A table's rows are written once as LIST(LEAF, WITH), which expands
+ * LEAF(key, field) and WITH(key, field, name of the members' table). */
+#define AIGW_JSONSCAN_LEAF(key, field) {key, sizeof(key) - 1, field, NULL},
 #define AIGW_JSONSCAN_WITH(key, field, name)                                  \
-    {key, sizeof(key) - 1, field, name##_lens, name##_nodes},
-#define AIGW_JSONSCAN_LEAF_BIT(key, field) | 1u << ((sizeof(key) - 1) & 31)
-#define AIGW_JSONSCAN_WITH_BIT(key, field, name)                              \
-    | 1u << ((sizeof(key) - 1) & 31)
+    {key, sizeof(key) - 1, field, &name##_table},
+#define AIGW_JSONSCAN_LEN1(key, field) | 1u << ((sizeof(key) - 1) & 31)
+#define AIGW_JSONSCAN_LEN2(key, field, name) AIGW_JSONSCAN_LEN1(key, field)
+#define AIGW_JSONSCAN_FIRST1(key, field) | 1u << (key[0] & 31)
+#define AIGW_JSONSCAN_FIRST2(key, field, name) AIGW_JSONSCAN_FIRST1(key, field)
 
-/** Make name_nodes and name_lens of LIST(LEAF, WITH). */
+/** Make name_table of LIST. */
 #define AIGW_JSONSCAN_TABLE(name, LIST)                                       \
-    enum {                                                                    \
-        name##_lens =                                                         \
-            0 LIST(AIGW_JSONSCAN_LEAF_BIT, AIGW_JSONSCAN_WITH_BIT)            \
-    };                                                                        \
     static const aigw_jsonscan_node_t name##_nodes[] = {                      \
-        LIST(AIGW_JSONSCAN_LEAF, AIGW_JSONSCAN_WITH)                          \
-        {NULL, 0, -1, 0, NULL}}
+        LIST(AIGW_JSONSCAN_LEAF, AIGW_JSONSCAN_WITH){NULL, 0, -1, NULL}};     \
+    static const aigw_jsonscan_table_t name##_table = {                       \
+        0 LIST(AIGW_JSONSCAN_LEN1, AIGW_JSONSCAN_LEN2),                       \
+        0 LIST(AIGW_JSONSCAN_FIRST1, AIGW_JSONSCAN_FIRST2), name##_nodes}
 
 typedef void aigw_jsonscan_fn(void *ctx, int field,
                               const aigw_jsonscan_value_t *v);
@@ -96,11 +101,17 @@ typedef struct {
     unsigned char lit;     /* which literal, */
     unsigned char lit_at;  /* and how far into it */
     unsigned char cut;
+    unsigned char nulls;   /* 1: null is reported too; the user sets it */
     apr_uint32_t hex;      /* of \uXXXX */
     apr_uint32_t high;     /* a high surrogate that waits for its low one */
     unsigned n;            /* bytes in text */
+    /* What is above this line is all, while no wanted string, number or key
+     * is open. */
     char text[AIGW_JSONSCAN_TEXT + 4];
 } aigw_jsonscan_t;
+
+/** Size of that part of it. */
+#define AIGW_JSONSCAN_STATE offsetof(aigw_jsonscan_t, text)
 
 typedef enum {
     AIGW_JSONSCAN_OPEN = 0, /* not yet a whole document */
@@ -110,7 +121,10 @@ typedef enum {
     AIGW_JSONSCAN_DEEP      /* nested too deep; the rest was not looked at */
 } aigw_jsonscan_end_t;
 
-/** @param root the table; borrowed, static */
+/**
+ * @param root what is wanted; borrowed, static. A null is not reported unless
+ *             js->nulls is set after this.
+ */
 void aigw_jsonscan_init(aigw_jsonscan_t *js, const aigw_jsonscan_node_t *root);
 
 /** Start the next document with the same table. */
@@ -132,6 +146,18 @@ aigw_jsonscan_end_t aigw_jsonscan_finish(aigw_jsonscan_t *js,
 
 /** How the document stands so far (OPEN also while it could go on). */
 aigw_jsonscan_end_t aigw_jsonscan_state(const aigw_jsonscan_t *js);
+
+/* -- for jsonmemo, which skips what it has seen before -- */
+
+/** 1 inside a string that is no key and not wanted. */
+int aigw_jsonscan_in_other(const aigw_jsonscan_t *js);
+
+/** The closing quote of the string that @a p is inside of; NULL if it is not
+ * in [p, end), or if something before it needs the scanner. */
+const char *aigw_jsonscan_string_end(const char *p, const char *end);
+
+/** As if a document of @a n bytes had been fed whole. */
+void aigw_jsonscan_set_whole(aigw_jsonscan_t *js, apr_uint64_t n);
 
 /**
  * A value as a count: an integer, an integral decimal (12.0, 1.5e2), or a

@@ -4,7 +4,8 @@
  * a value means is the dialect's; what may pass is decided here.
  *
  * In every feed `from` is the first byte that has not been passed, and while
- * an event is undecided `event` is its first byte in this feed.  Bytes are
+ * an event is undecided (only ever if withhold is on) `event` is its first
+ * byte in this feed.  Bytes are
  * kept only at the end of a feed, so that kept bytes are older than all that
  * the next feed passes, and kept > 0 means that this feed begins inside an
  * undecided event.
@@ -28,8 +29,9 @@ void aigw_meter_init(aigw_meter_t *m, aigw_meter_kind_t kind,
     m->kind = kind;
     m->dialect = dialect;
     m->withhold = kind == AIGW_METER_SSE && withhold;
-    aigw_sse_init(&m->sse);
+    aigw_sse_init(&m->sse, m->withhold);
     aigw_jsonscan_init(&m->json, dialect->answer);
+    aigw_jsonmemo_init(&m->memo);
     dialect->event_start(m);
 }
 
@@ -54,7 +56,7 @@ static void release(aigw_meter_t *m, way_t *w)
 /* The event passes, whatever follows. */
 static void decide(aigw_meter_t *m, way_t *w)
 {
-    m->decided = 1;
+    m->undecided = 0;
     release(m, w);
 }
 
@@ -104,6 +106,11 @@ static void take_data(aigw_meter_t *m, aigw_slice_t run)
         m->n_head = 0;
         m->plain = *run.p != '{';
         ++m->seen.events;
+        if (!m->plain) {
+            aigw_jsonmemo_feed(&m->memo, &m->json, run.p, run.n,
+                               m->dialect->value, m);
+            return;
+        }
     }
     if (m->plain) {
         take_head(m, run);
@@ -140,33 +147,26 @@ static int settle_event(aigw_meter_t *m)
         && may_be_ours(m);
 }
 
-static void start_event(aigw_meter_t *m)
-{
-    m->at_event = 1;
-    m->decided = !m->withhold;
-    m->data = 0;
-    m->plain = 0;
-}
-
 /* @param after the first byte behind the event */
 static void end_event(aigw_meter_t *m, way_t *w, const char *after)
 {
     int ours = 0;
 
-    m->at_event = 0;
     if (m->data) {
         ours = settle_event(m);
         aigw_jsonscan_reset(&m->json);
         m->dialect->event_start(m);
+        m->data = 0;
+        m->plain = 0;
     }
-    if (m->decided) {
-        return;
-    }
-    if (ours) {
-        drop(m, w, after);
-    }
-    else {
-        release(m, w);
+    if (m->undecided) {
+        m->undecided = 0;
+        if (ours) {
+            drop(m, w, after);
+        }
+        else {
+            release(m, w);
+        }
     }
 }
 
@@ -177,23 +177,23 @@ static void feed_sse(aigw_meter_t *m, const char *p, const char *end,
 {
     aigw_slice_t run;
 
-    for (;;) {
+    while (p < end) {
         switch (aigw_sse_next(&m->sse, &p, end, &run)) {
         case AIGW_SSE_START:
-            start_event(m);
+            m->undecided = 1;
             w->event = p;
             break;
         case AIGW_SSE_DATA:
             take_data(m, run);
-            if (!m->decided && !may_be_ours(m)) {
+            if (m->undecided && !may_be_ours(m)) {
                 decide(m, w);
             }
             break;
         case AIGW_SSE_END:
             end_event(m, w, p);
             break;
-        default:
-            return;
+        case AIGW_SSE_MORE:
+            break;
         }
     }
 }
@@ -217,7 +217,7 @@ void aigw_meter_feed(aigw_meter_t *m, const char *p, apr_size_t n,
     }
     if (m->kind == AIGW_METER_SSE) {
         feed_sse(m, p, end, &w);
-        if (m->at_event && !m->decided) {
+        if (m->undecided) {
             keep_rest(m, &w, end);
         }
     }

@@ -19,6 +19,7 @@
 #include "dialect.h"
 #include "sse.h"
 #include "jsonscan.h"
+#include "jsonmemo.h"
 
 typedef enum {
     AIGW_METER_OFF = 0, /* count bytes only (passed through, unmetered) */
@@ -69,8 +70,8 @@ struct aigw_meter_t {
     aigw_meter_kind_t kind;
     const aigw_dialect_t *dialect;
     unsigned withhold:1;
-    unsigned decided:1;      /* this event passes, whatever follows */
-    unsigned at_event:1;     /* inside an event */
+    unsigned undecided:1;    /* inside an event that may have to be kept from
+                                the client */
     unsigned data:1;         /* the event has data */
     unsigned plain:1;        /* which does not begin like an object */
     unsigned drop_lf:1;      /* an LF that comes next belongs to the CR that
@@ -82,6 +83,7 @@ struct aigw_meter_t {
     apr_size_t kept;         /* bytes given to keep() and not yet decided */
     aigw_sse_t sse;
     aigw_jsonscan_t json;
+    aigw_jsonmemo_t memo;
     aigw_dialect_state_t state; /* what the dialect remembers between calls */
     aigw_meter_seen_t seen;
 };

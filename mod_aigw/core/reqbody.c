@@ -25,8 +25,7 @@ AIGW_JSONSCAN_TABLE(options, OPTIONS);
     WITH("stream_options", F_OPTIONS, options)
 AIGW_JSONSCAN_TABLE(body, BODY);
 
-static const aigw_jsonscan_node_t document = {"", 0, F_BODY, body_lens,
-                                              body_nodes};
+static const aigw_jsonscan_node_t document = {"", 0, F_BODY, &body_table};
 
 typedef struct {
     aigw_reqbody_t *out;
@@ -171,6 +170,7 @@ aigw_body_fault_t aigw_reqbody_scan(const char *body, apr_size_t n,
     memset(&s, 0, sizeof(s));
     s.out = out;
     aigw_jsonscan_init(&js, &document);
+    js.nulls = 1;
     aigw_jsonscan_feed(&js, body, n, take, &s);
     end = aigw_jsonscan_finish(&js, take, &s);
     if (end != AIGW_JSONSCAN_WHOLE) {

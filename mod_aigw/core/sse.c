@@ -19,9 +19,10 @@ enum {
 static const char mark[] = "\xef\xbb\xbf";
 static const char newline[] = "\n";
 
-void aigw_sse_init(aigw_sse_t *s)
+void aigw_sse_init(aigw_sse_t *s, int tell_start)
 {
     memset(s, 0, sizeof(*s));
+    s->tell_start = tell_start != 0;
 }
 
 /* p is on a CR or LF that ends a line: move over it. */
@@ -83,18 +84,6 @@ static const char *in_name(aigw_sse_t *s, const char *p, const char *end)
     return p;
 }
 
-/* A field begins. The usual one is taken in one step. */
-static const char *start_field(aigw_sse_t *s, const char *p, const char *end)
-{
-    if (end - p >= 5 && memcmp(p, "data:", 5) == 0) {
-        s->state = ST_SPACE;
-        return p + 5;
-    }
-    s->name = 0;
-    s->state = ST_NAME;
-    return p;
-}
-
 /* The data of a line begins: 1 if an LF joins it to the line before. */
 static int start_value(aigw_sse_t *s)
 {
@@ -105,11 +94,27 @@ static int start_value(aigw_sse_t *s)
     return s->lines == 2;
 }
 
+/* A field begins. The usual one is taken in one step. @return 1 if an LF is
+ * to be reported first */
+static inline int start_field(aigw_sse_t *s, const char **at,
+                              const char *end)
+{
+    if (end - *at > 5 && memcmp(*at, "data:", 5) == 0) {
+        *at += 5;
+        *at += **at == ' ';
+        return start_value(s);
+    }
+    s->name = 0;
+    s->state = ST_NAME;
+    return 0;
+}
+
 aigw_sse_token_t aigw_sse_next(aigw_sse_t *s, const char **p, const char *end,
                                aigw_slice_t *run)
 {
     const char *at = *p;
     const char *eol;
+    int join = 0;
 
     if (s->after_cr && at < end) {
         s->after_cr = 0;
@@ -124,26 +129,24 @@ aigw_sse_token_t aigw_sse_next(aigw_sse_t *s, const char **p, const char *end,
                     *p = at;
                     return end_event(s);
                 }
+                break;
             }
-            else if (*at == ':') {
+            if (*at == ':') {
                 s->state = ST_OTHER;
+                break;
             }
-            else if (!s->in_event) {
+            if (!s->in_event) {
                 s->in_event = 1;
-                *p = at;
-                return AIGW_SSE_START;
+                if (s->tell_start) {
+                    *p = at;
+                    return AIGW_SSE_START;
+                }
             }
-            else {
-                at = start_field(s, at, end);
-            }
+            join = start_field(s, &at, end);
             break;
         case ST_SPACE:
             at += *at == ' ';
-            if (start_value(s)) {
-                *p = at;
-                *run = aigw_slice(newline, 1);
-                return AIGW_SSE_DATA;
-            }
+            join = start_value(s);
             break;
         case ST_VALUE:
             eol = aigw_scan_line(at, end);
@@ -164,10 +167,17 @@ aigw_sse_token_t aigw_sse_next(aigw_sse_t *s, const char **p, const char *end,
             at = in_mark(s, at, end);
             if (s->state == ST_OTHER) {
                 s->in_event = 1;
-                *p = at;
-                return AIGW_SSE_START;
+                if (s->tell_start) {
+                    *p = at;
+                    return AIGW_SSE_START;
+                }
             }
             break;
+        }
+        if (join) {
+            *p = at;
+            *run = aigw_slice(newline, 1);
+            return AIGW_SSE_DATA;
         }
     }
     *p = at;

@@ -16,8 +16,9 @@
 
 typedef enum {
     AIGW_SSE_MORE = 0, /* *p == end: more bytes are needed */
-    AIGW_SSE_START,    /* *p stands on the first byte of an event's first
-                          field; comments and blank lines before it are over */
+    AIGW_SSE_START,    /* if asked for: *p stands on the first byte of an
+                          event's first field; comments and blank lines
+                          before it are over */
     AIGW_SSE_DATA,     /* run holds bytes of the event's data */
     AIGW_SSE_END       /* the event ended; *p is after its blank line */
 } aigw_sse_token_t;
@@ -28,9 +29,11 @@ typedef struct {
     unsigned char after_cr; /* an LF that comes next belongs to that CR */
     unsigned char in_event; /* a field of an event was seen */
     unsigned char lines;    /* data lines of this event: 0, 1, 2 = more */
+    unsigned char tell_start;
 } aigw_sse_t;
 
-void aigw_sse_init(aigw_sse_t *s);
+/** @param tell_start 1 if AIGW_SSE_START is wanted */
+void aigw_sse_init(aigw_sse_t *s, int tell_start);
 
 /**
  * Take the next token out of [*p, end) and move *p past it.
