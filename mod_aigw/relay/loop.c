@@ -632,7 +632,7 @@ static void *APR_THREAD_FUNC relay_main(apr_thread_t *thread, void *data)
         empty_graves(rl);
         aigw_handback_flush();
     }
-    apr_thread_exit(thread, APR_SUCCESS);
+    (void)thread;
     return NULL;
 }
 
