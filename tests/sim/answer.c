@@ -16,6 +16,7 @@
 enum { STAGE_HEAD = 0, STAGE_CONTENT, STAGE_TAIL };
 
 #define LENGTH_EVENTS_MAX 1000000 /* more are not counted out in advance */
+#define OUT_MAX (1 << 20)         /* a burst ends when it has grown so large */
 
 const char sim_answer_extra[] =
     "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n"
@@ -259,7 +260,7 @@ static void content(sim_answer_t *a, sim_buf_t *out)
     uint64_t left = a->par->period_ns ? 1 : a->par->burst;
     uint64_t at = is_mid(a->par->fault) ? mid(a, a->events) : UINT64_MAX;
 
-    for (; left && a->made < a->events; left--) {
+    for (; left && a->made < a->events && out->len < OUT_MAX; left--) {
         sim_slice_t s;
 
         piece.off = piece.len = 0;

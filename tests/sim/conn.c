@@ -152,7 +152,6 @@ static void begin_answer(sim_conn_t *c)
 {
     sim_stats_t *st = &c->sim->stats;
 
-    c->nth++;
     sim_request_look(&c->req);
     sim_route(c);
     if (!c->req.body_shown) {
@@ -200,6 +199,7 @@ static int parse(sim_conn_t *c)
 
     if (!c->head_done) {
         rc = sim_request_head(&c->req, &c->in);
+        c->nth += rc != 0;
         if (rc <= 0) {
             return rc ? 1 : 0;
         }

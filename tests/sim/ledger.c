@@ -39,12 +39,20 @@ static void add_quoted(sim_buf_t *b, sim_slice_t v)
     sim_buf_add(b, "\"", 1);
 }
 
+static char lower(char ch)
+{
+    return ch >= 'A' && ch <= 'Z' ? (char)(ch - 'A' + 'a') : ch;
+}
+
+/* A refused request may have a NUL in a name: no C strings here. */
 static int same_name(sim_slice_t a, sim_slice_t b)
 {
-    char text[256];
+    size_t i;
 
-    snprintf(text, sizeof(text), "%.*s", (int)(b.n < 255 ? b.n : 255), b.p);
-    return sim_slice_case(a, text);
+    for (i = 0; a.n == b.n && i < a.n && lower(a.p[i]) == lower(b.p[i]);) {
+        i++;
+    }
+    return a.n == b.n && i == a.n;
 }
 
 /* All values of one name: a string, or an array when it came repeatedly. */
@@ -93,9 +101,8 @@ static void add_headers(const sim_request_t *r, sim_buf_t *b)
         }
         sim_buf_str(b, count++ ? ",\"" : "\"");
         for (i = 0; i < n.n; i++) {
-            char ch = n.p[i];
+            char ch = lower(n.p[i]);
 
-            ch = ch >= 'A' && ch <= 'Z' ? (char)(ch - 'A' + 'a') : ch;
             sim_buf_json(b, &ch, 1, 0);
         }
         sim_buf_str(b, "\":");

@@ -81,7 +81,7 @@ static const row_t rows[] = {
      "what goes wrong, see below (default: none)"},
     {"fault-at", KIND_NUMBER, AT(fault_at), 0, 1000000000, "N",
      "content events before a fault in the middle (default: half)"},
-    {"fault-n", KIND_NUMBER, AT(fault_n), 0, 1 << 30, "N",
+    {"fault-n", KIND_NUMBER, AT(fault_n), 0, 1 << 24, "N",
      "how much of the fault, where it has an amount"},
 };
 

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "request.h"
 
+#include <ctype.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -367,10 +368,32 @@ static void hash(sim_request_t *r)
     }
 }
 
+static int good_escapes(sim_slice_t v)
+{
+    size_t i, k;
+
+    for (i = 0; i < v.n; i++) {
+        if (v.p[i] != '\\') {
+            continue;
+        }
+        i++;
+        if (i >= v.n || !memchr("\"\\/bfnrtu", v.p[i], 9)) {
+            return 0;
+        }
+        for (k = 1; v.p[i] == 'u' && k <= 4; k++) {
+            if (i + k >= v.n || !isxdigit((unsigned char)v.p[i + k])) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
 /* The model goes into JSON again as it stands: it must be fit for that. */
 static int usable(sim_slice_t v)
 {
     return v.n > 2 && v.n <= 258 && *v.p == '"' && !has_control(v)
+           && !memchr(v.p, '\t', v.n) && good_escapes(v)
            && sim_json_utf8(v.p, v.n);
 }
 

@@ -391,8 +391,8 @@ def test_the_whole_text_reads_as_sentences_and_starts_anew(server, wire):
 def test_the_model_is_echoed_with_a_suffix(wire):
     wire.post("sim:model-suffix=-2026-08-06 sim:events=1", stream=True)
     assert chunks(wire.response().body)[0]["model"] == "gpt-4.1-2026-08-06"
-    wire.post("sim:events=1", model="a\"b\u00e9")
-    assert json.loads(wire.response().body)["model"] == "a\"b\u00e9"
+    wire.post("sim:events=1", model="a\"b\u00e9\n")
+    assert json.loads(wire.response().body)["model"] == "a\"b\u00e9\n"
 
 
 @pytest.mark.parametrize("size", [600, 9000, 70000])
@@ -534,7 +534,9 @@ def test_a_malformed_request_is_refused_and_the_connection_closed(
 
 
 @pytest.mark.parametrize("body", [b"", b"nonsense", b"[1]", b'{"model":"m"',
-                                  b'{"model":}', b"{}", b'{"model":7}'])
+                                  b'{"model":}', b"{}", b'{"model":7}',
+                                  b'{"model":"\\x"}', b'{"model":"\\u12"}',
+                                  b'{"model":"\xff"}'])
 def test_a_body_without_a_model_is_400_in_openai_form(wire, body):
     wire.send(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: "
               f"{len(body)}\r\n\r\n".encode() + body)
@@ -1116,6 +1118,20 @@ def test_a_body_that_is_not_utf8_is_told_by_its_hash(server, wire):
     assert line["body_sha256"] == hashlib.sha256(raw).hexdigest()
 
 
+def test_a_refused_request_is_a_line_that_parses(server, wire):
+    wire.send(b"GET /refused-line HTTP/1.1\r\nHost: x\r\na\0b\x80: \1\"\xff"
+              b"\r\nno colon\r\n\r\n")
+    assert wire.response().status == 400
+    end = time.monotonic() + 5
+    while "/refused-line" not in server.ledger_file.read_text():
+        assert time.monotonic() < end
+    rows = [json.loads(row) for row
+            in server.ledger_file.read_text().splitlines()]
+    line = [row for row in rows if row["path"] == "/refused-line"][0]
+    assert line["status"] == 400
+    assert line["headers"] == {"host": "x", "a\0b\x80": "\1\"\xff", "": ""}
+
+
 def test_an_unfinished_upload_is_a_line_too(server):
     with server.wire() as wire:
         wire.send(b"POST /upload-cut HTTP/1.1\r\nHost: x\r\n"
@@ -1127,8 +1143,8 @@ def test_an_unfinished_upload_is_a_line_too(server):
     rows = [json.loads(row) for row
             in server.ledger_file.read_text().splitlines()]
     line = [row for row in rows if row["path"] == "/upload-cut"][0]
-    assert (line["end"], line["status"], line["bytes_sent"]) == (
-        "aborted", 0, 0)
+    assert (line["end"], line["status"], line["bytes_sent"],
+            line["nth"]) == ("aborted", 0, 0, 1)
 
 
 @pytest.mark.parametrize("how", ["close", "reset", "half"])
