@@ -56,10 +56,12 @@ static int translate_name(request_rec *r)
     return OK;
 }
 
+/* The Location's configuration is not in force at this point of a request:
+ * what translate_name wrote is the sign. */
 static int map_to_storage(request_rec *r)
 {
-    return aigw_config_dir(r)->engine == 1 && r->filename
-           && strncmp(r->filename, "aigw:", 5) == 0 ? OK : DECLINED;
+    return r->filename && strncmp(r->filename, "aigw:", 5) == 0 ? OK
+                                                                : DECLINED;
 }
 
 /* Before mod_log_config, so that the notes are there for its formats. */

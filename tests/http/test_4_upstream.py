@@ -8,7 +8,7 @@ import pytest
 from conftest import GATEWAY
 from harness import paths
 from harness.client import auth, chat_body
-from harness.upstream import (CLOSE, DONE, LAST_CHUNK, RESET, Hold, Pause,
+from harness.upstream import (CLOSE, DONE, DRAIN, LAST_CHUNK, RESET, Hold, Pause,
                               answer, chunk, completion, delta, finish,
                               stream_head, usage_event)
 
@@ -105,14 +105,28 @@ def test_404_an_answer_that_breaks_off_never_ends_cleanly(
     httpd.logged(FAILED)
 
 
-def test_405_a_stream_without_its_end_marker_says_so(httpd, upstream):
-    """Close-delimited: the only sign of a cut is that [DONE] is missing."""
-    upstream.script(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
-                    b"Connection: close\r\n\r\n", delta("a"), CLOSE)
-    got = ask(httpd, stream=True)
-    assert got.body == delta("a")
-    assert "no_end_marker" in httpd.record()["flags"]
-    httpd.claim(FAILED)
+CLOSE_DELIMITED = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n" \
+    b"Connection: close\r\n\r\n"
+
+
+def test_405_a_stream_without_any_sign_of_its_end_is_truncated(
+        httpd, upstream):
+    """Close-delimited: that neither finish_reason nor [DONE] came is the
+    only sign of a cut."""
+    upstream.script(CLOSE_DELIMITED, delta("a"), CLOSE)
+    assert ask(httpd, stream=True).body == delta("a")
+    record = httpd.record()
+    assert (record["end"], record["reason"]) \
+        == ("truncated", "upstream_truncated")
+    httpd.logged(FAILED)
+
+
+def test_409_a_finished_stream_without_done_is_flagged(httpd, upstream):
+    upstream.script(CLOSE_DELIMITED, delta("a") + finish(), CLOSE)
+    assert ask(httpd, stream=True).body == delta("a") + finish()
+    record = httpd.record()
+    assert record["end"] == "complete"
+    assert "no_end_marker" in record["flags"]
 
 
 @pytest.mark.parametrize("status", [
@@ -276,7 +290,7 @@ def test_423_an_answer_to_a_request_that_was_not_fully_sent(httpd, upstream):
     upstream.reads_bodies = False
 
     upstream.script(answer(body, status="413 Too Large",
-                           headers=[("Connection", "close")]), CLOSE)
+                           headers=[("Connection", "close")]), DRAIN)
     got = ask(httpd, text="x" * 5_000_000)
     assert (got.status, got.json()) == (413, body)
     assert httpd.record()["upstream_status"] == 413

@@ -112,8 +112,11 @@ class Httpd:
         lines += [textwrap.dedent(mpm_lines or MPM_LINES[mpm]),
                   f"TypesConfig {paths.mime_types()}",
                   f"DocumentRoot {self.root}/htdocs",
-                  "<Directory />", "Require all granted",
+                  # as Debian ships it
+                  "<Directory />", "Require all denied",
                   "AllowOverride None", "</Directory>",
+                  f"<Directory {self.root}/htdocs>", "Require all granted",
+                  "</Directory>",
                   f"KeepAliveTimeout {keep_alive_timeout}",
                   "MaxKeepAliveRequests 0",
                   'LogFormat "%h %X %>s %B %D \\"%r\\"" plain',
@@ -193,12 +196,29 @@ class Httpd:
         os.kill(self.process.pid, number)
 
     def graceful(self):
-        """A graceful restart, and back when the new generation serves."""
+        """A graceful restart, and back when only the new generation takes
+        connections."""
+        old = self.children()
         before = self.error_log().count("resuming normal operations")
         self.send_signal(signal.SIGUSR1)
         wait_for(lambda: self.error_log().count("resuming normal operations")
                  > before, 10,
                  lambda: "no new generation:\n" + self.error_log())
+        wait_for(lambda: not any(map(self._accepts, old)), 10,
+                 lambda: "the old generation still takes connections")
+
+    def _accepts(self, pid):
+        """Whether the process holds the listening socket open."""
+        try:
+            table = pathlib.Path(f"/proc/{pid}/net/tcp").read_text()
+            rows = [row.split() for row in table.splitlines()[1:]]
+            wanted = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A"
+                      and row[1].endswith(f":{self.port:04X}")}
+            folder = f"/proc/{pid}/fd"
+            return any(os.readlink(f"{folder}/{name}") in wanted
+                       for name in os.listdir(folder))
+        except OSError:
+            return False  # it has ended
 
     def stop(self, sig=signal.SIGTERM):
         if self.process is None:

@@ -40,6 +40,7 @@ class Hold:
 
 CLOSE = object()
 RESET = object()
+DRAIN = object()  # no more to say, but reads on until the peer closes
 
 
 def answer(body=b"", status="200 OK", content_type="application/json",
@@ -106,7 +107,7 @@ def completion(text="Hello", prompt=24, output=7, model="gpt-4.1-2025-04-14",
 
 class Upstream:
     """A listening socket and a queue of scripts, one a request. A script is
-    bytes, or a list of bytes, Pause, Hold, CLOSE and RESET. With the queue
+    bytes, or a list of bytes, Pause, Hold, CLOSE, RESET and DRAIN. With the queue
     empty the default script is played."""
 
     def __init__(self, ssl_context=None):
@@ -210,6 +211,11 @@ class Upstream:
                                 b"\x01\0\0\0\0\0\0\0")
                 return False
             elif step is CLOSE:
+                return False
+            elif step is DRAIN:
+                sock.shutdown(socket.SHUT_WR)
+                while sock.recv(65536):
+                    pass
                 return False
         return True
 
