@@ -144,7 +144,7 @@ configure_tree() {
 make_shown() {
     local obj=$1
     shift
-    make -C "$obj" -j"$AIGW_JOBS" --no-print-directory V=0 "$@" 2>&1 \
+    make -C "$obj" -j"$AIGW_JOBS" -s --no-print-directory V=0 "$@" 2>&1 \
         </dev/null | tee "$obj/make.log"
     [ "${PIPESTATUS[0]}" -eq 0 ]
 }
