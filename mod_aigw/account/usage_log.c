@@ -13,22 +13,25 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include <apr_atomic.h>
-#include <apr_portable.h>
 #include <apr_strings.h>
 
 #include "config/config.h"
 #include "log.h"
+#include "log_program.h"
 
 #define LOG_MODE 0640
 
 struct aigw_usage_log_t {
     const char *name;              /* the file, or "|program" */
-    int fd;                        /* until pconf goes; -1 never */
+    int fd;                        /* until pconf goes */
+    aigw_log_program_t *program;   /* NULL: a file */
     server_rec *server;            /* whose error log hears of faults */
     volatile apr_uint32_t minute;  /* of the last fault that was logged */
     volatile apr_uint32_t lost;    /* lines since then */
     volatile apr_uint32_t torn;    /* a line without its end stands there */
 };
+
+static apr_array_header_t *logs; /* aigw_usage_log_t *, pconf */
 
 static apr_status_t close_fd(void *ctx)
 {
@@ -92,22 +95,19 @@ static const char *open_file(aigw_usage_log_t *log, apr_pool_t *pconf,
 
 static const char *open_program(aigw_usage_log_t *log, apr_pool_t *pconf)
 {
-    piped_log *pl = ap_open_piped_log(pconf, log->name + 1);
-    apr_os_file_t fd;
+    const char *why = NULL;
 
-    if (!pl || !ap_piped_log_write_fd(pl)) {
-        return "the program could not be started";
+    log->program = aigw_log_program_start(log->name, log->server, pconf, &why);
+    if (log->program) {
+        log->fd = aigw_log_program_fd(log->program);
     }
-    apr_os_file_get(&fd, ap_piped_log_write_fd(pl));
-    log->fd = fd;
-    return NULL;
+    return why;
 }
 
 /* The log of that name: opened before, or now. NULL after an error line. */
-static aigw_usage_log_t *open_log(apr_array_header_t *logs, server_rec *s,
-                                  const char *spec, apr_pool_t *ptemp)
+static aigw_usage_log_t *open_log(server_rec *s, const char *spec,
+                                  apr_pool_t *pconf, apr_pool_t *ptemp)
 {
-    apr_pool_t *pconf = logs->pool;
     aigw_usage_log_t *log;
     const char *fault;
     const char *name = *spec == '|' ? spec
@@ -138,20 +138,30 @@ static aigw_usage_log_t *open_log(apr_array_header_t *logs, server_rec *s,
 int aigw_usage_log_open_all(apr_pool_t *pconf, apr_pool_t *plog,
                             apr_pool_t *ptemp, server_rec *s)
 {
-    apr_array_header_t *logs =
-        apr_array_make(pconf, 2, sizeof(aigw_usage_log_t *));
-
     (void)plog;
+    logs = apr_array_make(pconf, 2, sizeof(aigw_usage_log_t *));
     for (; s; s = s->next) {
         aigw_server_t *sc = aigw_config_server(s);
         if (sc->log_spec) {
-            sc->log = open_log(logs, s, sc->log_spec, ptemp);
+            sc->log = open_log(s, sc->log_spec, pconf, ptemp);
             if (!sc->log) {
                 return !OK;
             }
         }
     }
     return OK;
+}
+
+void aigw_usage_log_child_init(void)
+{
+    int i;
+
+    for (i = 0; i < logs->nelts; i++) {
+        aigw_usage_log_t *log = APR_ARRAY_IDX(logs, i, aigw_usage_log_t *);
+        if (log->program) {
+            aigw_log_program_child_init(log->program);
+        }
+    }
 }
 
 /* A full disk makes thousands of faults a second; one line a minute tells. */

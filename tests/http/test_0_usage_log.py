@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""06x: the file of the usage log: how it is opened, what is refused, and
+"""06x and 07x: the file of the usage log: how it is opened, what is refused, and
 that a line is written whole."""
 import json
 import os
+import pathlib
 import stat
 import threading
 
@@ -10,7 +11,8 @@ import pytest
 
 from conftest import GATEWAY
 from harness.client import auth, chat_body
-from harness.upstream import wait_for
+from harness.upstream import (DONE, LAST_CHUNK, Hold, chunk, delta,
+                              finish, stream_head, wait_for)
 
 PATH = "/v1/chat/completions"
 
@@ -95,8 +97,10 @@ def test_064_lines_of_many_children_and_threads_are_whole(servers):
         MaxSpareThreads 24
         AsyncRequestWorkerFactor 100
         """).start()
-    threads = [threading.Thread(target=call, args=(server, 50))
-               for _ in range(12)]
+    # A connection each: a busy child closes those that only wait.
+    threads = [threading.Thread(
+        target=lambda: [call(server) for _ in range(50)])
+        for _ in range(12)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -149,21 +153,111 @@ def test_065_a_log_that_others_could_steer_does_not_start(servers, what):
         assert not (server.root / "logs" / "elsewhere").exists()
 
 
-def test_066_a_program_gets_the_lines(servers):
-    server = servers.make(log_at('"|bin/take"'))
-    server.write("bin/take", f"#!/bin/sh\nexec cat >>{server.root}/logs/"
-                             "usage.log\n", mode=0o755)
-    server.conf_path.write_text(server.conf_path.read_text().replace(
-        '"|bin/take"', f'"|{server.root}/bin/take"'))
+def take(server, script):
+    """A log program that the configuration names by bin/take."""
+    server.write("bin/take", script.replace("{root}", str(server.root)),
+                 mode=0o755)
+
+
+# httpd says this of a program of an earlier generation that has ended.
+LONG_LOST = "AH00488"
+
+
+def test_066_a_program_gets_the_lines_and_may_be_named_twice(servers):
+    server = servers.make(log_at('"|bin/take {root}/logs/usage.log"') + """
+        <VirtualHost *:{port}>
+            ServerName other.example
+            AIGWUsageLog "|bin/take {root}/logs/usage.log"
+        </VirtualHost>
+        """)
+    take(server, '#!/bin/sh\necho $$ >>{root}/logs/pids\nexec cat >>"$1"\n')
     server.start()
     call(server, 2)
     server.records(2)
-    server.graceful()
-    call(server, 2)
+    # One for each of the two times that httpd reads its configuration.
+    assert len((server.root / "logs" / "pids").read_text().split()) == 2
+
+
+def test_067_the_shell_is_used_where_asked_for(servers):
+    server = servers.make(log_at(
+        '"|$ sed -u s/^/x/ | cat >>{root}/logs/shell.log"')).start()
+    call(server)
+    shell = server.root / "logs" / "shell.log"
+    wait_for(lambda: shell.read_text().endswith("\n"), 3,
+             lambda: "nothing in shell.log")
+    assert json.loads(shell.read_text()[1:])["status"] == 401
+
+
+def test_068_a_stream_that_outlives_its_generation_has_its_record(
+        servers, upstream):
+    hold = Hold()
+    upstream.script(stream_head(), chunk(delta("a")), hold,
+                    chunk(finish()), chunk(DONE), LAST_CHUNK)
+    server = servers.make(log_at('"|bin/take"'))
+    take(server, "#!/bin/sh\nexec cat >>{root}/logs/usage.log\n")
+    server.claim(LONG_LOST)
+    server.start()
+    with server.client() as client:
+        client.send("POST", PATH, auth(server.keys["acme"]),
+                    chat_body(stream=True))
+        answer = client.read_head()
+        assert answer.status == 200
+        server.graceful()
+        call(server)
+        server.records(1)
+        hold.go()
+        list(client.body_pieces(answer))
+        assert answer.body == delta("a") + finish() + DONE
+    assert sorted(r["status"] for r in server.records(2)) == [200, 401]
+
+
+def running(server):
+    """Process ids of the log programs that read now."""
+    def alive(pid):
+        try:
+            return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() != b""
+        except FileNotFoundError:
+            return False
+    pids = (server.root / "logs" / "pids").read_text().split()
+    return [pid for pid in pids if alive(pid)]
+
+
+def test_069_a_program_that_ends_is_started_again_and_loses_nothing(servers):
+    server = servers.make(log_at('"|bin/take"'))
+    take(server, "#!/bin/sh\necho $$ >>{root}/logs/pids\n"
+                 "exec cat >>{root}/logs/usage.log\n")
+    server.start()
+    call(server)
+    server.records(1)
+    wait_for(lambda: len(running(server)) == 1, 3,
+             lambda: f"{running(server)} are running")
+    first = running(server)
+    os.kill(int(first[0]), 15)
+    server.logged(r'AIGW0603: the usage log\'s program "bin/take" ended '
+                  r"\(wait status 0xf\) and was started again")
+    call(server, 3)
     server.records(4)
+    assert len(running(server)) == 1 and running(server) != first
 
 
-def test_067_a_full_disk_is_told_once_a_minute(servers):
+def test_070_a_program_reads_all_that_was_written_before_httpd_stopped(
+        servers):
+    server = servers.make(log_at('"|bin/take"'))
+    take(server, "#!/bin/sh\nsleep 1\nexec cat >>{root}/logs/usage.log\n")
+    server.start()
+    call(server, 20)
+    server.stop()
+    server.records(20, timeout=5)
+
+
+def test_071_a_program_that_is_not_there_does_not_start(servers):
+    server = servers.make(log_at('"|bin/nothing"'))
+    said = server.fails_to_start()
+    assert "AIGW0601: AIGWUsageLog |bin/nothing cannot be opened: No such " \
+        "file or directory" in said
+
+
+def test_072_a_full_disk_is_told_once_a_minute(servers):
     server = servers.make(log_at("/dev/full")).start()
     call(server, 5)
     line = server.logged("AIGW0602")
