@@ -184,7 +184,7 @@ static const char *const harmless[] = {
     "byterange", "content_length", "http_header", "http_outerror", "chunk",
     "fixup_headers_out", "fixup_headers_err", "mod_expires", "deflate",
     "brotli_compress", "old_write", "log_input_output", "ssl/tls filter",
-    "ssl/tls coalescer", "aigw_net", "core", NULL
+    "ssl/tls coalescer", "reqtimeout", "aigw_net", "core", NULL
 };
 
 const char *aigw_downstream_foreign_filter(const request_rec *r)
@@ -281,12 +281,21 @@ static void set_stream_fields(request_rec *r)
     apr_table_setn(r->subprocess_env, "no-brotli", "1");
 }
 
+/* httpd turns a status that it has no line for into 500. */
+static const char *status_line(request_rec *r, int status)
+{
+    const char *known = ap_get_status_line(status);
+
+    return apr_strtoi64(known, NULL, 10) == status
+           ? NULL : apr_psprintf(r->pool, "%d Upstream status", status);
+}
+
 void aigw_downstream_head(aigw_exchange_t *x, const aigw_http1_head_t *head)
 {
     request_rec *r = x->r;
 
     r->status = head->status;
-    r->status_line = NULL;
+    r->status_line = status_line(r, head->status);
     copy_fields(x, head);
     set_ids(x);
     if (x->meter.kind == AIGW_METER_SSE) {
@@ -296,6 +305,13 @@ void aigw_downstream_head(aigw_exchange_t *x, const aigw_http1_head_t *head)
         ap_set_content_length(r, (apr_off_t)head->length);
     }
     x->rec.status = head->status;
+}
+
+void aigw_downstream_forget(aigw_exchange_t *x)
+{
+    apr_brigade_cleanup(x->bb);
+    apr_table_clear(x->r->headers_out);
+    x->rec.bytes_out = 0;
 }
 
 /* -- bytes ----------------------------------------------------------------- */

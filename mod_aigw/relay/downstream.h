@@ -25,6 +25,10 @@ extern const aigw_meter_sink_t aigw_downstream_sink;
 /** Status and header fields for the client, from the answer's head. */
 void aigw_downstream_head(aigw_exchange_t *x, const aigw_http1_head_t *head);
 
+/** The answer failed before a byte of it went to the client: nothing of its
+ * head or body may show in the error that is sent instead. */
+void aigw_downstream_forget(aigw_exchange_t *x);
+
 /**
  * Hand down what was collected, and let it leave now.
  * @param end 1: the answer ends here, rightly; -1: it ends here, cut: the

@@ -102,7 +102,7 @@ static step_t fail(aigw_exchange_t *x, aigw_end_t end, aigw_reason_t why,
         return end_exchange(x, -1);
     }
     aigw_meter_finish(&x->meter, 0, &aigw_downstream_sink, x);
-    apr_brigade_cleanup(x->bb);
+    aigw_downstream_forget(x);
     drop_upstream(x);
     forget_buffers(x);
     aigw_refuse(x, why, NULL);
@@ -421,8 +421,11 @@ static step_t body_complete(aigw_exchange_t *x, apr_time_t now)
     }
     else if (x->meter.kind == AIGW_METER_SSE && !x->meter.seen.saw_end
              && x->meter.seen.finish[0] == '\0') {
-        /* close-delimited bodies end alike in success and failure */
+        x->why = "the answer lacks its end";
         note_end(x, AIGW_END_TRUNCATED, AIGW_REASON_TRUNCATED);
+        /* Close-delimited bodies end alike in success and failure: what
+         * lacks its end was cut, and the client must see that. */
+        return end_exchange(x, x->frame.frame == AIGW_FRAME_CLOSE ? -1 : 1);
     }
     else {
         note_end(x, AIGW_END_COMPLETE, AIGW_REASON_NONE);
