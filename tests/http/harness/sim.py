@@ -45,12 +45,13 @@ class Sim:
         return [line for line in text.splitlines(keepends=True)
                 if line.endswith("\n")]
 
+    def ledger_now(self):
+        return [json.loads(line) for line in self._lines()[self.offset:]]
+
     def ledger(self, count, timeout=3):
         """Exactly so many entries since mark()."""
-        def entries():
-            return [json.loads(line) for line in self._lines()[self.offset:]]
-        wait_for(lambda: len(entries()) >= count, timeout,
-                 lambda: f"{len(entries())} of {count} ledger entries")
-        found = entries()
+        wait_for(lambda: len(self.ledger_now()) >= count, timeout,
+                 lambda: f"{len(self.ledger_now())} of {count} ledger entries")
+        found = self.ledger_now()
         assert len(found) == count, found
         return found
