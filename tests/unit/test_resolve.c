@@ -419,6 +419,7 @@ static void name_is_asked_for_before_the_first_get(void **state)
     (void)state;
     make_with_ns(LONG_TTL);
     ns_set(0, "192.0.2.1");
+    sleep_msec(50); /* the thread waits for a name by now */
     aigw_resolver_add(rs, "a.test", 80);
     ns_wait(&ns.asked, 1);
     assert_string_equal(got(0), "192.0.2.1:80");

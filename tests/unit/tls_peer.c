@@ -33,12 +33,14 @@ struct peer_t {
     SSL_CTX *ssl;
     int listener, port, go[2];
     pthread_t acceptor, conn[MAX_CONNS];
+    int clean[MAX_CONNS]; /* read when its thread has ended */
     int n;
 };
 
 typedef struct {
-    peer_t *p;
+    const peer_t *p;
     int fd;
+    int *clean;
 } conn_t;
 
 static void must(int ok, const char *what)
@@ -266,15 +268,16 @@ static int obey(SSL *ssl, char order, const peer_t *p)
     }
 }
 
-static void serve_tls(const peer_t *p, int fd)
+static void serve_tls(const conn_t *c)
 {
-    SSL *ssl = SSL_new(p->ssl);
+    SSL *ssl = SSL_new(c->p->ssl);
     char order;
 
-    SSL_set_fd(ssl, fd);
+    SSL_set_fd(ssl, c->fd);
     if (SSL_accept(ssl) == 1)
-        while (SSL_read(ssl, &order, 1) == 1 && obey(ssl, order, p))
+        while (SSL_read(ssl, &order, 1) == 1 && obey(ssl, order, c->p))
             ;
+    *c->clean = (SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN) != 0;
     SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     SSL_free(ssl);
 }
@@ -302,7 +305,7 @@ static void *serve(void *data)
         break;
     case PEER_EARLY:
         if (write(c->fd, plain, sizeof(plain) - 1) > 0)
-            serve_tls(c->p, c->fd);
+            serve_tls(c);
         break;
     case PEER_SILENT:
         swallow(c->fd);
@@ -311,7 +314,7 @@ static void *serve(void *data)
         must(read(c->fd, hello, sizeof(hello)) > 0, "read");
         break;
     default:
-        serve_tls(c->p, c->fd);
+        serve_tls(c);
     }
     close(c->fd);
     free(c);
@@ -336,6 +339,7 @@ static void *accept_all(void *data)
         must(c != NULL, "malloc");
         c->p = p;
         c->fd = fd;
+        c->clean = &p->clean[p->n];
         must(pthread_create(&p->conn[p->n++], NULL, serve, c) == 0, "thread");
     }
     return NULL;
@@ -401,19 +405,22 @@ peer_t *peer_start(peer_setup_t setup)
     return p;
 }
 
-void peer_stop(peer_t *p)
+int peer_stop(peer_t *p)
 {
-    int i;
+    int i, clean = 0;
 
     shutdown(p->listener, SHUT_RDWR);
     pthread_join(p->acceptor, NULL);
-    for (i = 0; i < p->n; i++)
+    for (i = 0; i < p->n; i++) {
         pthread_join(p->conn[i], NULL);
+        clean += p->clean[i];
+    }
     close(p->listener);
     close(p->go[0]);
     close(p->go[1]);
     SSL_CTX_free(p->ssl);
     free(p);
+    return clean;
 }
 
 void peer_go(peer_t *p)

@@ -59,8 +59,9 @@ const char *peer_world_create(void);
 void peer_world_destroy(void);
 
 peer_t *peer_start(peer_setup_t setup);
-/** Close all and wait for its threads. */
-void peer_stop(peer_t *p);
+/** Close all and wait for its threads.
+ * @return how many clients ended with close_notify */
+int peer_stop(peer_t *p);
 /** Let it read on after 'u'. */
 void peer_go(peer_t *p);
 /** A connected socket, non-blocking. */
