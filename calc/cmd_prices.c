@@ -125,14 +125,14 @@ static void add_rate_columns(work_t *w)
                           apr_pstrcat(w->pool, to, " at ",
                                       rate_text(w, w->opt.rate.rate), NULL),
                           AIGW_CELL_DECIMAL)
-            ->drop = 1;
+            ->drop = 3;
     }
     if (w->opt.has_relay) {
         aigw_table_column(t, "at_relay_rate",
                           apr_pstrcat(w->pool, to, " at ",
                                       rate_text(w, w->opt.relay.rate), NULL),
                           AIGW_CELL_DECIMAL)
-            ->drop = 2;
+            ->drop = 4;
         aigw_table_column(t, "difference",
                           apr_pstrcat(w->pool, "difference ", to, NULL),
                           AIGW_CELL_DECIMAL);
@@ -147,10 +147,10 @@ static void add_columns(work_t *w)
         int machine_only, drop;
     } rows[] = {{"model", "model", AIGW_CELL_TEXT, 0, 0},
                 {"currency", "currency", AIGW_CELL_TEXT, 0, 0},
-                {"input_per_mtok", "input/MTok", AIGW_CELL_DECIMAL, 0, 4},
+                {"input_per_mtok", "input/MTok", AIGW_CELL_DECIMAL, 0, 2},
                 {"cache_read_per_mtok", "cached/MTok", AIGW_CELL_DECIMAL, 0,
                  5},
-                {"output_per_mtok", "output/MTok", AIGW_CELL_DECIMAL, 0, 3},
+                {"output_per_mtok", "output/MTok", AIGW_CELL_DECIMAL, 0, 1},
                 {"input_cost", "month input", AIGW_CELL_DECIMAL, 0, 7},
                 {"output_cost", "month output", AIGW_CELL_DECIMAL, 0, 6},
                 {"month_cost", "month", AIGW_CELL_DECIMAL, 0, 0},

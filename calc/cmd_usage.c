@@ -270,39 +270,46 @@ static void note_bad_lines(work_t *w)
     }
 }
 
-/* The rounded rows may not add up to the rounded total: say by how much. */
-static void note_residue(work_t *w, int column, const char *currency)
+static aigw_rc_t parse_cell(const char *cell, aigw_money_t *value)
 {
-    aigw_money_t sum = 0, cell, total;
-    char text[AIGW_MONEY_TEXT];
-    const char **cells;
+    return aigw_money_parse(aigw_slice(cell, strlen(cell)), value);
+}
+
+/* What the rounded rows of a column add up to. */
+static aigw_rc_t sum_rows(work_t *w, int column, aigw_money_t *sum)
+{
+    aigw_money_t cell;
+    const char *text;
+    aigw_rc_t rc = AIGW_OK;
     int i;
 
-    for (i = 0; i < w->table->rows->nelts; i++) {
-        cells = APR_ARRAY_IDX(w->table->rows, i, const char **);
-        if (cells[column]
-            && (aigw_money_parse(aigw_slice(cells[column],
-                                            strlen(cells[column])),
-                                 &cell)
-                    != AIGW_OK
-                || aigw_money_add(sum, cell, &sum) != AIGW_OK)) {
-            return;
+    *sum = 0;
+    for (i = 0; i < w->table->rows->nelts && rc == AIGW_OK; i++) {
+        text = APR_ARRAY_IDX(w->table->rows, i, const char **)[column];
+        if (text) {
+            rc = parse_cell(text, &cell);
+            rc = rc == AIGW_OK ? aigw_money_add(*sum, cell, sum) : rc;
         }
     }
-    cells = w->table->total;
-    if (!cells[column]
-        || aigw_money_parse(aigw_slice(cells[column], strlen(cells[column])),
-                            &total)
-               != AIGW_OK
-        || sum == total) {
+    return rc;
+}
+
+/* Rounded rows may not add up to the rounded total: then both are said. */
+static void note_residue(work_t *w, int column, const char *currency)
+{
+    const char *shown = w->table->total[column];
+    aigw_money_t sum, total;
+    char text[AIGW_MONEY_TEXT];
+
+    if (!shown || sum_rows(w, column, &sum) != AIGW_OK
+        || parse_cell(shown, &total) != AIGW_OK || sum == total) {
         return;
     }
-    aigw_money_text(total - sum, text);
+    aigw_money_text(sum, text);
     note(w, apr_psprintf(w->pool,
-                         "Rounding: the rows of cost %s add up to "
-                         "%s less than the total, which is the rounded sum "
-                         "of the exact costs.",
-                         aigw_text_safe(w->pool, currency), text));
+                         "Rounding: the rows of cost %s add up to %s; the "
+                         "total, %s, is the rounded sum of the exact costs.",
+                         aigw_text_safe(w->pool, currency), text, shown));
 }
 
 static void add_notes(work_t *w)
