@@ -184,7 +184,7 @@ static const char *const harmless[] = {
     "byterange", "content_length", "http_header", "http_outerror", "chunk",
     "fixup_headers_out", "fixup_headers_err", "mod_expires", "deflate",
     "brotli_compress", "old_write", "log_input_output", "ssl/tls filter",
-    "ssl/tls coalescer", "reqtimeout", "aigw_net", "core", NULL
+    "ssl/tls coalescing filter", "reqtimeout", "aigw_net", "core", NULL
 };
 
 const char *aigw_downstream_foreign_filter(const request_rec *r)

@@ -111,11 +111,13 @@ static int wait_once(aigw_exchange_t *x, int client)
     int n = poll(p, 3, x->up_readable && x->state >= AIGW_X_HEAD
                        ? 0 : wait_ms(x, now));
 
+    /* The worker MPM closes its sockets before it says that it stops; no
+     * client can do that to us. */
+    if (p[2].revents || (p[1].revents & POLLNVAL)) {
+        return 0;
+    }
     if (p[1].revents || x->c->aborted) {
         aigw_exchange_client_gone(x);
-    }
-    else if (p[2].revents) {
-        return 0;
     }
     else if (p[0].revents) {
         take_events(x, p[0].revents);
