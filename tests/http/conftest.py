@@ -67,12 +67,15 @@ class Servers:
             conf = conf.replace("{" + name + "}", str(value))
         return conf
 
-    def make(self, conf, names=None, **options):
-        """A server that is configured but not started."""
+    def make(self, conf, names=None, before_start=None, **options):
+        """A server that is configured but not started; before_start(server)
+        puts files into its folder."""
         server = Httpd("", **options)
         server.write("up.key", SIM_KEY + "\n", mode=0o600)
         server.write("prices.json", json.dumps(PRICES))
         add_callers(server)
+        if before_start:
+            before_start(server)
         server.write_conf(self.fill(server, conf, **(names or {})))
         self.used.append(server)
         return server

@@ -46,6 +46,7 @@ def certificate(server):
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes",
          "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+         "-addext", "basicConstraints=critical,CA:FALSE",
          "-days", "2", "-keyout", str(server.root / "tls.key"),
          "-out", str(server.root / "tls.crt")],
         check=True, stdin=subprocess.DEVNULL, capture_output=True)
