@@ -4,7 +4,7 @@
  * listening socket and the loop.  It listens nowhere but on loopback,
  * because it logs what it gets and checks next to nothing.
  */
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
  * and at the end of the framing (close_body).  Invariant: once `then` is not
  * MORE, no further byte is made.
  */
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1
 #include "answer.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * The table of parameters and the table of faults, and the reading of values
  * for both.  Nothing here acts on a value.
  */
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1
 #include "params.h"
 
 #include <ctype.h>

@@ -4,7 +4,7 @@
  * request stays in the input buffer, so pipelined requests are read one by
  * one.  Nothing here answers.
  */
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1
 #include "request.h"
 
 #include <ctype.h>
