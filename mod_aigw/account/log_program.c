@@ -42,7 +42,7 @@ static void maintain(int reason, void *data, int status)
         return;
     }
     rv = spawn(prog);
-    aigw_slog(prog->server, AIGWNO(0603), APLOG_ERR, rv,
+    aigw_slog(prog->server, AIGWNO(0613), APLOG_ERR, rv,
               "the usage log's program \"%s\" ended (wait status 0x%x) and "
               "%s", prog->command, (unsigned)status,
               rv == APR_SUCCESS ? "was started again"

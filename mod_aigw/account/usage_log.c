@@ -127,7 +127,7 @@ static aigw_usage_log_t *open_log(server_rec *s, const char *spec,
             : *name == '|' ? open_program(log, pconf)
                            : open_file(log, pconf, ptemp);
     if (fault) {
-        aigw_slog(s, AIGWNO(0601), APLOG_STARTUP | APLOG_ERR, 0,
+        aigw_slog(s, AIGWNO(0611), APLOG_STARTUP | APLOG_ERR, 0,
                   "AIGWUsageLog %s cannot be opened: %s", log->name, fault);
         return NULL;
     }
@@ -173,7 +173,7 @@ static void report(aigw_usage_log_t *log, apr_status_t rv, const char *what)
     apr_atomic_inc32(&log->lost);
     if (now != last
         && apr_atomic_cas32(&log->minute, now, last) == last) {
-        aigw_slog(log->server, AIGWNO(0602), APLOG_ERR, rv,
+        aigw_slog(log->server, AIGWNO(0612), APLOG_ERR, rv,
                   "usage log %s: %s; %u records of this child are lost since "
                   "the last such line", log->name, what,
                   (unsigned)apr_atomic_xchg32(&log->lost, 0));

@@ -48,16 +48,16 @@ static const char usage_text[] =
     "  aigw-key expire FILE --id ID --expires DATE\n"
     "  aigw-key remove FILE --id ID\n"
     "\n"
-    "  add     make a key, put its hash into FILE (made if absent), and print\n"
-    "          the key: this once, it stands nowhere\n"
+    "  add     make a key, put its hash into FILE (made if absent), and\n"
+    "          print the key: this once, it stands nowhere\n"
     "  list    show key ids, tenants and expiry dates\n"
     "  expire  let a key end at DATE; \"never\" takes an end away\n"
     "  remove  take a key out of FILE\n"
     "\n"
     "  --tenant T      who pays: 1 to 64 letters, digits and ._-@\n"
     "  --id ID         the key's name in logs (default: made up)\n"
-    "  --expires DATE  from then on the key is refused: 2030-12-31 (its first\n"
-    "                  moment, UTC) or 2030-12-31T18:00:00+01:00\n"
+    "  --expires DATE  from then on the key is refused: 2030-12-31 (its\n"
+    "                  first moment, UTC) or 2030-12-31T18:00:00+01:00\n"
     "  --help          this text\n"
     "\n"
     "httpd reads FILE (AIGWKeyFile) when it starts or restarts: after a\n"
@@ -65,7 +65,8 @@ static const char usage_text[] =
     "Exit codes: 0 done, 1 not done (the reason is on standard error),\n"
     "2 wrong usage.\n";
 
-static int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static int complain(const char *fmt, ...)
+    __attribute__((format(printf, 1, 2)));
 
 /* @return 0, so that callers can say: return complain(...) */
 static int complain(const char *fmt, ...)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""02x to 05x: where directives may stand, what configtest says, what it
+"""02x to 06x: where directives may stand, what configtest says, what it
 never says, and what is warned of."""
 import os
 import re
 import resource
 import subprocess
+import sys
 
 import pytest
 
@@ -367,6 +368,21 @@ def test_050_configtest_and_the_start_warn_once(servers, number):
     assert "canary" not in said + server.error_log()
 
 
+def test_051_a_second_upstream_that_is_never_asked_is_warned_of(servers):
+    server = servers.make("""
+        AIGWUpstream one http://127.0.0.1:1/v1
+        AIGWUpstream two http://127.0.0.1:1/v1
+        AIGWModel a* one two=b
+        <VirtualHost *:{port}>
+        </VirtualHost>
+        """)
+    status, said = server.configtest()
+    assert status == 0
+    assert said.count("AIGW0133") == 1
+    assert f"{server.conf_path}:{server.line_of('AIGWModel')}: AIGWModel " \
+        "a*: only one is asked" in said
+
+
 MPM = """
 StartServers 1
 ServerLimit {limit}
@@ -396,7 +412,7 @@ def said_with(servers, streams, **lines):
     return re.findall(r"AIGW01\d\d", said), said
 
 
-def test_051_more_streams_than_the_mpm_carries_is_warned_of(servers):
+def test_052_more_streams_than_the_mpm_carries_is_warned_of(servers):
     found, said = said_with(servers, 101, factor=10)
     assert found == ["AIGW0121"]
     assert "ThreadsPerChild 10 x AsyncRequestWorkerFactor 10 let a child " \
@@ -404,7 +420,7 @@ def test_051_more_streams_than_the_mpm_carries_is_warned_of(servers):
     assert said_with(servers, 100, factor=10)[0] == []
 
 
-def test_052_more_streams_than_descriptors_is_warned_of(servers):
+def test_053_more_streams_than_descriptors_is_warned_of(servers):
     wanted = (descriptors() - 168) // 2
     assert said_with(servers, wanted, factor=100000)[0] == []
     found, said = said_with(servers, wanted + 1, factor=100000)
@@ -412,19 +428,19 @@ def test_052_more_streams_than_descriptors_is_warned_of(servers):
     assert f"the limit is {descriptors()}" in said
 
 
-def test_053_children_of_earlier_generations_need_room(servers):
+def test_054_children_of_earlier_generations_need_room(servers):
     found, said = said_with(servers, 1500, limit=3)
     assert found == ["AIGW0123"]
     assert "write ServerLimit 8" in said
 
 
-def test_054_spare_threads_that_carry_streams_are_kept(servers):
+def test_055_spare_threads_that_carry_streams_are_kept(servers):
     found, said = said_with(servers, 1500, spare=10)
     assert found == ["AIGW0124"]
     assert "write MaxSpareThreads 20" in said
 
 
-def test_055_without_aigw_max_streams_the_mpm_is_left_in_peace(servers):
+def test_056_without_aigw_max_streams_the_mpm_is_left_in_peace(servers):
     server = servers.make(GATEWAY, mpm_lines=mpm(2, 10, 2))
     assert server.configtest() == (0, "Syntax OK\n")
 
@@ -434,14 +450,14 @@ def test_055_without_aigw_max_streams_the_mpm_is_left_in_peace(servers):
     ({"mpm": "worker", "mpm_lines": mpm().rsplit("Async", 1)[0]}, 5),
     ({"mpm": "prefork"}, 1)],
     ids=["event", "worker", "prefork"])
-def test_056_the_default_leaves_half_to_the_web_sites(servers, kind,
+def test_057_the_default_leaves_half_to_the_web_sites(servers, kind,
                                                       streams):
     server = servers.make(GATEWAY, **kind).start()
     server.logged(rf"AIGW0140: up to {streams} exchanges a child "
                   r"\(AIGWMaxStreams is not said\)")
 
 
-def test_057_a_small_descriptor_limit_lowers_the_default(servers):
+def test_058_a_small_descriptor_limit_lowers_the_default(servers):
     server = servers.make(GATEWAY, mpm_lines=mpm(factor=1000))
     command = server.command
     server.command = lambda *args: [
@@ -451,7 +467,7 @@ def test_057_a_small_descriptor_limit_lowers_the_default(servers):
     server.logged(r"AIGW0140: up to 428 exchanges a child")
 
 
-def test_058_under_worker_a_stream_needs_a_thread(servers):
+def test_059_under_worker_a_stream_needs_a_thread(servers):
     server = servers.make("AIGWMaxStreams 11\n", mpm="worker",
                           mpm_lines=mpm().rsplit("Async", 1)[0])
     status, said = server.configtest()
@@ -460,7 +476,18 @@ def test_058_under_worker_a_stream_needs_a_thread(servers):
     assert "write AIGWMaxStreams 5" in said
 
 
-def test_059_the_shipped_example_passes_configtest(servers):
+def test_060_httpd_lists_what_directives_def_says(servers):
+    """httpd -L is the second witness of each row's name and help."""
+    sys.path.insert(0, str(paths.TOP / "tests" / "lint"))
+    import doctables
+    done = subprocess.run(servers.make("").command("-L"), check=True,
+                          capture_output=True, text=True, timeout=20)
+    for name, (_, _, _, purpose) in doctables.rows().items():
+        assert re.search(rf"^{name} \(\S+\)\n\t{re.escape(purpose)}\n",
+                         done.stdout, re.M), name
+
+
+def test_061_the_shipped_example_passes_configtest(servers):
     """Every directive stands in it once, and with its MPM lines on it
     carries what it says."""
     text = (paths.TOP / "conf" / "aigw.conf").read_text()

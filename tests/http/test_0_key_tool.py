@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""08x and 09x: aigw-key, the program that makes the keys of an AIGWKeyFile."""
+"""084 on: aigw-key, the program that makes the keys of an AIGWKeyFile."""
 import hashlib
 import os
 import re
@@ -31,7 +31,7 @@ def rows(path):
             if line.strip() and not line.startswith("#")]
 
 
-def test_080_a_key_is_printed_once_and_its_hash_is_kept(folder):
+def test_084_a_key_is_printed_once_and_its_hash_is_kept(folder):
     path = folder / "callers"
     done = run("add", path, "--tenant", "acme", "--id", "k1")
     assert re.fullmatch(r"aigw-[A-Za-z0-9_-]{43}\n", done.stdout)
@@ -44,7 +44,7 @@ def test_080_a_key_is_printed_once_and_its_hash_is_kept(folder):
     assert os.listdir(folder) == ["callers"]
 
 
-def test_081_keys_and_made_up_ids_differ(folder):
+def test_085_keys_and_made_up_ids_differ(folder):
     path = folder / "callers"
     keys = {run("add", path, "--tenant", "acme").stdout for _ in range(20)}
     assert len(keys) == 20
@@ -52,7 +52,7 @@ def test_081_keys_and_made_up_ids_differ(folder):
     assert len({row[2] for row in rows(path)}) == 20
 
 
-def test_082_what_else_stands_in_the_file_stays(folder):
+def test_086_what_else_stands_in_the_file_stays(folder):
     path = folder / "callers"
     text = f"# our customers\n\nold\tacme sha256:{'A' * 64} " \
         "expires=2030-01-01 \n# end, without a newline"
@@ -71,7 +71,7 @@ def test_082_what_else_stands_in_the_file_stays(folder):
     assert rows(path)[0][3] == "expires=2020-02-29"
 
 
-def test_083_list_shows_who_and_until_when(folder):
+def test_087_list_shows_who_and_until_when(folder):
     path = folder / "callers"
     run("add", path, "--tenant", "acme", "--id", "k1")
     run("add", path, "--tenant", "acme", "--id", "k2",
@@ -86,7 +86,7 @@ def test_083_list_shows_who_and_until_when(folder):
     assert "sha256" not in listed
 
 
-def test_084_many_at_once_lose_no_key(folder):
+def test_088_many_at_once_lose_no_key(folder):
     path = folder / "callers"
     errors = []
 
@@ -106,7 +106,7 @@ def test_084_many_at_once_lose_no_key(folder):
     assert os.listdir(folder) == ["callers"]
 
 
-def test_085_a_link_stays_a_link(folder):
+def test_089_a_link_stays_a_link(folder):
     (folder / "real").mkdir()
     path = folder / "callers"
     path.symlink_to("real/callers")
@@ -116,7 +116,7 @@ def test_085_a_link_stays_a_link(folder):
     assert len(rows(folder / "real" / "callers")) == 1
 
 
-def test_086_mode_600_whatever_it_was(folder):
+def test_090_mode_600_whatever_it_was(folder):
     path = folder / "callers"
     path.write_text("")
     os.chmod(path, 0o664)
@@ -125,7 +125,7 @@ def test_086_mode_600_whatever_it_was(folder):
 
 
 if os.getuid() == 0:
-    def test_087_the_owner_stays(folder):
+    def test_091_the_owner_stays(folder):
         path = folder / "callers"
         path.write_text("")
         os.chown(path, 65534, 65534)
@@ -161,7 +161,7 @@ USAGE = {
 
 
 @pytest.mark.parametrize("arguments", FAULTS, ids=" ".join)
-def test_088_what_cannot_be_done_changes_nothing(folder, arguments):
+def test_092_what_cannot_be_done_changes_nothing(folder, arguments):
     path = folder / "callers"
     run("add", path, "--tenant", "acme", "--id", "k1")
     before = path.read_bytes()
@@ -172,7 +172,7 @@ def test_088_what_cannot_be_done_changes_nothing(folder, arguments):
 
 
 @pytest.mark.parametrize("arguments", USAGE, ids=repr)
-def test_089_wrong_usage_is_told_and_changes_nothing(folder, arguments):
+def test_093_wrong_usage_is_told_and_changes_nothing(folder, arguments):
     path = folder / "callers"
     done = run(*[path if a == "FILE" else a for a in arguments], status=2)
     assert USAGE[arguments] in done.stderr
@@ -180,7 +180,7 @@ def test_089_wrong_usage_is_told_and_changes_nothing(folder, arguments):
     assert not path.exists()
 
 
-def test_090_a_file_with_a_fault_is_left_alone(folder):
+def test_094_a_file_with_a_fault_is_left_alone(folder):
     path = folder / "callers"
     path.write_text("# keys\nk1 acme nohash\n")
     done = run("add", path, "--tenant", "acme", status=1)
@@ -188,7 +188,7 @@ def test_090_a_file_with_a_fault_is_left_alone(folder):
     assert path.read_text() == "# keys\nk1 acme nohash\n"
 
 
-def test_091_a_key_that_cannot_be_printed_is_told(folder):
+def test_095_a_key_that_cannot_be_printed_is_told(folder):
     path = folder / "callers"
     with open("/dev/full", "w") as full:
         done = subprocess.run(
@@ -199,7 +199,7 @@ def test_091_a_key_that_cannot_be_printed_is_told(folder):
     assert f"aigw-key remove {path} --id k1" in done.stderr
 
 
-def test_092_help_names_every_command_and_exit_code():
+def test_096_help_names_every_command_and_exit_code():
     text = run("--help").stdout
     for word in ("add FILE", "list FILE", "expire FILE", "remove FILE",
                  "--tenant", "--id", "--expires", "apachectl graceful",
@@ -207,7 +207,7 @@ def test_092_help_names_every_command_and_exit_code():
         assert word in text
 
 
-def test_093_what_cannot_be_opened_is_told(folder):
+def test_097_what_cannot_be_opened_is_told(folder):
     done = run("list", folder / "nothing", status=1)
     assert f"{folder}/nothing cannot be opened: No such file" in done.stderr
     done = run("add", folder, "--tenant", "acme", status=1)

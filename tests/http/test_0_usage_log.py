@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""06x and 07x: the file of the usage log: how it is opened, what is refused, and
+"""07x and 08x: the file of the usage log: how it is opened, what is refused, and
 that a line is written whole."""
 import json
 import os
@@ -30,7 +30,7 @@ def log_at(where):
                            f"AIGWUsageLog {where}")
 
 
-def test_060_the_log_is_made_for_its_owner_and_group(servers):
+def test_070_the_log_is_made_for_its_owner_and_group(servers):
     server = servers.get(GATEWAY)
     call(server)
     server.record()
@@ -40,7 +40,7 @@ def test_060_the_log_is_made_for_its_owner_and_group(servers):
     assert stat.S_IMODE(mode) & 0o600 == 0o600
 
 
-def test_061_an_old_log_is_added_to(servers):
+def test_071_an_old_log_is_added_to(servers):
     server = servers.make(GATEWAY)
     old = '{"v":1,"ts":"2020-01-01T00:00:00.000000Z"}\n'
     server.write("logs/usage.log", old, mode=0o640)
@@ -51,7 +51,7 @@ def test_061_an_old_log_is_added_to(servers):
     assert len(lines) == 2 and lines[0] == old
 
 
-def test_062_graceful_restarts_lose_no_line_and_pick_up_a_moved_log(servers):
+def test_072_graceful_restarts_lose_no_line_and_pick_up_a_moved_log(servers):
     server = servers.make(GATEWAY).start()
     log = server.root / "logs" / "usage.log"
     call(server, 3)
@@ -64,7 +64,7 @@ def test_062_graceful_restarts_lose_no_line_and_pick_up_a_moved_log(servers):
                .splitlines()) == 3
 
 
-def test_063_two_hosts_may_share_a_log_and_have_their_own(servers):
+def test_073_two_hosts_may_share_a_log_and_have_their_own(servers):
     server = servers.make(GATEWAY + """
         <VirtualHost *:{port}>
             ServerName shared.example
@@ -87,7 +87,7 @@ def test_063_two_hosts_may_share_a_log_and_have_their_own(servers):
     assert files.count(f"{server.root}/logs/usage.log") == 1
 
 
-def test_064_lines_of_many_children_and_threads_are_whole(servers):
+def test_074_lines_of_many_children_and_threads_are_whole(servers):
     server = servers.make(GATEWAY, mpm_lines="""
         StartServers 3
         ServerLimit 3
@@ -127,7 +127,7 @@ if os.getuid() == 0:
 
 @pytest.mark.parametrize("what", REFUSED,
                          ids=lambda what: what.replace(" ", "-"))
-def test_065_a_log_that_others_could_steer_does_not_start(servers, what):
+def test_075_a_log_that_others_could_steer_does_not_start(servers, what):
     name, words = REFUSED[what]
     server = servers.make(log_at(name))
     path = server.root / name
@@ -145,7 +145,7 @@ def test_065_a_log_that_others_could_steer_does_not_start(servers, what):
         (server.root / "target").write_text("kept\n")
         os.link(server.root / "target", path)
     said = server.fails_to_start()
-    assert f"AIGW0601: AIGWUsageLog {path} cannot be opened: " in said
+    assert f"AIGW0611: AIGWUsageLog {path} cannot be opened: " in said
     assert words in said
     if what == "a second name":
         assert (server.root / "target").read_text() == "kept\n"
@@ -163,7 +163,7 @@ def take(server, script):
 LONG_LOST = "AH00488"
 
 
-def test_066_a_program_gets_the_lines_and_may_be_named_twice(servers):
+def test_076_a_program_gets_the_lines_and_may_be_named_twice(servers):
     server = servers.make(log_at('"|bin/take {root}/logs/usage.log"') + """
         <VirtualHost *:{port}>
             ServerName other.example
@@ -178,7 +178,7 @@ def test_066_a_program_gets_the_lines_and_may_be_named_twice(servers):
     assert len((server.root / "logs" / "pids").read_text().split()) == 2
 
 
-def test_067_the_shell_is_used_where_asked_for(servers):
+def test_077_the_shell_is_used_where_asked_for(servers):
     server = servers.make(log_at(
         '"|$ sed -u s/^/x/ | cat >>{root}/logs/shell.log"')).start()
     call(server)
@@ -188,7 +188,7 @@ def test_067_the_shell_is_used_where_asked_for(servers):
     assert json.loads(shell.read_text()[1:])["status"] == 401
 
 
-def test_068_a_stream_that_outlives_its_generation_has_its_record(
+def test_078_a_stream_that_outlives_its_generation_has_its_record(
         servers, upstream):
     hold = Hold()
     upstream.script(stream_head(), chunk(delta("a")), hold,
@@ -222,7 +222,7 @@ def running(server):
     return [pid for pid in pids if alive(pid)]
 
 
-def test_069_a_program_that_ends_is_started_again_and_loses_nothing(servers):
+def test_079_a_program_that_ends_is_started_again_and_loses_nothing(servers):
     server = servers.make(log_at('"|bin/take"'))
     take(server, "#!/bin/sh\necho $$ >>{root}/logs/pids\n"
                  "exec cat >>{root}/logs/usage.log\n")
@@ -233,14 +233,14 @@ def test_069_a_program_that_ends_is_started_again_and_loses_nothing(servers):
              lambda: f"{running(server)} are running")
     first = running(server)
     os.kill(int(first[0]), 15)
-    server.logged(r'AIGW0603: the usage log\'s program "bin/take" ended '
+    server.logged(r'AIGW0613: the usage log\'s program "bin/take" ended '
                   r"\(wait status 0xf\) and was started again")
     call(server, 3)
     server.records(4)
     assert len(running(server)) == 1 and running(server) != first
 
 
-def test_070_a_program_reads_all_that_was_written_before_httpd_stopped(
+def test_080_a_program_reads_all_that_was_written_before_httpd_stopped(
         servers):
     server = servers.make(log_at('"|bin/take"'))
     take(server, "#!/bin/sh\nsleep 1\nexec cat >>{root}/logs/usage.log\n")
@@ -250,19 +250,19 @@ def test_070_a_program_reads_all_that_was_written_before_httpd_stopped(
     server.records(20, timeout=5)
 
 
-def test_071_a_program_that_is_not_there_does_not_start(servers):
+def test_081_a_program_that_is_not_there_does_not_start(servers):
     server = servers.make(log_at('"|bin/nothing"'))
     said = server.fails_to_start()
-    assert "AIGW0601: AIGWUsageLog |bin/nothing cannot be opened: No such " \
+    assert "AIGW0611: AIGWUsageLog |bin/nothing cannot be opened: No such " \
         "file or directory" in said
 
 
-def test_072_a_full_disk_is_told_once_a_minute(servers):
+def test_082_a_full_disk_is_told_once_a_minute(servers):
     server = servers.make(log_at("/dev/full")).start()
     call(server, 5)
-    line = server.logged("AIGW0602")
+    line = server.logged("AIGW0612")
     assert "usage log /dev/full: a record could not be written" in line
     assert "No space left on device" in line
     call(server, 5)
     server.stop()
-    assert 1 <= server.error_log().count("AIGW0602") <= 2
+    assert 1 <= server.error_log().count("AIGW0612") <= 2
