@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See settle.h. */
-#include <apr_hash.h>
-#include <apr_thread_mutex.h>
-
 #include "settle.h"
 #include "unpriced.h"
 #include "usage_log.h"
@@ -77,12 +74,17 @@ static void set_cost(aigw_exchange_t *x)
     rec->prices = aigw_catalog_version(cat);
 }
 
+/* One piece of memory a note; no search, as each name comes once. */
 static void set_note(void *ctx, const char *name, const char *value)
 {
     request_rec *r = ctx;
+    apr_size_t n = strlen(name) + 1, v = strlen(value) + 1;
+    char *key = apr_palloc(r->pool, 5 + n + v);
 
-    apr_table_setn(r->notes, apr_pstrcat(r->pool, "aigw-", name, NULL),
-                   apr_pstrdup(r->pool, value));
+    memcpy(key, "aigw-", 5);
+    memcpy(key + 5, name, n);
+    memcpy(key + 5 + n, value, v);
+    apr_table_addn(r->notes, key, key + 5 + n);
 }
 
 static void write_line(const aigw_exchange_t *x)

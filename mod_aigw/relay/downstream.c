@@ -164,11 +164,6 @@ void aigw_downstream_register(void)
                                                AP_FTYPE_NETWORK - 1);
 }
 
-void aigw_downstream_post_config(void)
-{
-    logio_add_bytes_out = APR_RETRIEVE_OPTIONAL_FN(ap_logio_add_bytes_out);
-}
-
 void aigw_downstream_attach(aigw_conn_t *cc)
 {
     cc->filter = ap_add_output_filter_handle(net_filter_rec, cc, NULL, cc->c);
@@ -180,28 +175,61 @@ void aigw_downstream_attach(aigw_conn_t *cc)
  * protocol filters, mod_headers, mod_expires, mod_logio, mod_ssl, the
  * compressors (they take themselves out on no-gzip and no-brotli) and ours.
  * docs/mod_aigw.md holds the same list. */
-static const char *const harmless[] = {
+static const char *const harmless_names[] = {
     "byterange", "content_length", "http_header", "http_outerror", "chunk",
     "fixup_headers_out", "fixup_headers_err", "mod_expires", "deflate",
     "brotli_compress", "old_write", "log_input_output", "ssl/tls filter",
     "ssl/tls coalescing filter", "reqtimeout", "aigw_net", "core", NULL
 };
 
+#define HARMLESS (sizeof(harmless_names) / sizeof(harmless_names[0]))
+
+/* Looked up once: a request compares pointers. */
+static ap_filter_rec_t *harmless[HARMLESS];
+static int n_harmless;
+
+static void find_harmless(void)
+{
+    const char *const *name;
+
+    n_harmless = 0;
+    for (name = harmless_names; *name; name++) {
+        ap_filter_rec_t *rec = ap_get_output_filter_handle(*name);
+
+        if (rec) {
+            harmless[n_harmless++] = rec;
+        }
+    }
+}
+
+static int is_harmless(const ap_filter_rec_t *rec)
+{
+    int i;
+
+    for (i = 0; i < n_harmless; i++) {
+        if (harmless[i] == rec) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 const char *aigw_downstream_foreign_filter(const request_rec *r)
 {
     const ap_filter_t *f;
 
     for (f = r->output_filters; f; f = f->next) {
-        const char *const *h = harmless;
-
-        while (*h && strcasecmp(*h, f->frec->name) != 0) {
-            h++;
-        }
-        if (*h == NULL) {
+        if (!is_harmless(f->frec)) {
             return f->frec->name;
         }
     }
     return NULL;
+}
+
+void aigw_downstream_post_config(void)
+{
+    find_harmless();
+    logio_add_bytes_out = APR_RETRIEVE_OPTIONAL_FN(ap_logio_add_bytes_out);
 }
 
 /* -- the answer's head ----------------------------------------------------- */

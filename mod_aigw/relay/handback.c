@@ -31,7 +31,7 @@
 #include "loop.h"
 #include "downstream.h"
 
-#define MAX_CALLBACKS 4 /* asked for in one turn of the relay */
+#define PER_CALLBACK 32 /* connections given back in one turn of the relay */
 
 /* -- the borrowed scoreboard handle ---------------------------------------- */
 
@@ -462,16 +462,25 @@ void aigw_handback_give(aigw_conn_t *cc, int why)
     back.fresh++;
 }
 
-/* A few callbacks carry all that the turn gave back: more than one, so that
- * a worker that is stuck in a log pipe does not hold those behind it. */
+/* A callback carries many connections; a second is asked for when there are
+ * many more, so that other cores take part. */
 void aigw_handback_flush(void)
 {
-    int n = back.fresh < MAX_CALLBACKS ? back.fresh : MAX_CALLBACKS;
+    int n;
 
+    if (back.fresh == 0 && !aigw_handback_waiting()) {
+        return;
+    }
+    n = 1 + back.fresh / PER_CALLBACK;
     back.fresh = 0;
     while (n-- > 0) {
         ap_mpm_register_timed_callback(0, on_worker, NULL);
     }
+}
+
+int aigw_handback_waiting(void)
+{
+    return *(aigw_conn_t *const volatile *)&back.first != NULL;
 }
 
 apr_status_t aigw_handback_child_init(apr_pool_t *pchild)

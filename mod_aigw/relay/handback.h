@@ -34,6 +34,11 @@ void aigw_handback_suspend(conn_rec *c, request_rec *r);
 void aigw_handback_give(aigw_conn_t *cc, int why);
 void aigw_handback_flush(void);
 
+/** Relay thread: 1 while no worker has taken what was given back. A worker
+ * that is stuck (in a log's pipe, say) may hold the callback that should have
+ * carried it: the relay flushes again after a little while. */
+int aigw_handback_waiting(void);
+
 /** Relay thread: close the client's socket now; its memory goes later. */
 void aigw_handback_close_socket(aigw_conn_t *cc);
 

@@ -33,6 +33,9 @@
  * only after this long is its memory given back.  See handback.c. */
 #define GRAVE_TIME apr_time_from_sec(1)
 
+/* A connection that was given back should be on a worker by then. */
+#define STUCK_TIME apr_time_from_msec(20)
+
 #define CLIENT_GONE (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
 struct aigw_relay_t {
@@ -605,10 +608,13 @@ static int poll_time(const aigw_relay_t *rl)
     if (rl->grave && (!at || rl->grave->suspended_at + GRAVE_TIME < at)) {
         at = rl->grave->suspended_at + GRAVE_TIME;
     }
-    if (!at) {
+    left = at ? at - rl->now : apr_time_from_sec(3600);
+    if (left > STUCK_TIME && aigw_handback_waiting()) {
+        left = STUCK_TIME;
+    }
+    else if (!at) {
         return -1;
     }
-    left = at - rl->now;
     return left <= 0 ? 0 : left > apr_time_from_sec(3600)
            ? 3600000 : (int)((left + 999) / 1000);
 }

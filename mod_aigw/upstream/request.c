@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See request.h.  The head is malloc'd in one piece of the exact size, as it
- * holds a secret: it is wiped before it is freed. */
+/* See request.h.  The head holds a secret: it is wiped before it is freed. */
 #include <stdlib.h>
 #include <strings.h>
 
 #include "request.h"
 
+#define HEAD_ROOM 1024 /* an SDK's request fits */
+
 /* What a client may tell an upstream.  Everything else stays here: Cookie,
  * Referer, Forwarded, X-Forwarded-*, Range, conditional fields, and all
  * hop-by-hop fields are absent on purpose. */
 static const char *const to_upstream[] = {
-    "Content-Type", "Accept", "User-Agent", "Idempotency-Key",
-    "X-Goog-Api-Client", NULL
+    "content-type", "accept", "user-agent", "idempotency-key",
+    "x-goog-api-client", NULL
 };
-/* Families of fields that the providers' own SDKs send.  The host's account
- * is the host's: organisation and project are not the client's to choose. */
+/* Families of fields that the providers' own SDKs send. */
 static const char *const to_upstream_prefix[] = {
     "openai-", "anthropic-", "x-stainless-", NULL
 };
+/* The host's account is the host's: organisation and project are not the
+ * client's to choose.  And what a pass= list may never open. */
 static const char *const never_upstream[] = {
     "openai-organization", "openai-project", "authorization", "x-api-key",
     "api-key", "x-goog-api-key", "proxy-authorization", "cookie",
@@ -26,10 +28,29 @@ static const char *const never_upstream[] = {
     "content-encoding", "proxy-connection", NULL
 };
 
+/* Most comparisons end with the first letter: no call for those. */
+static int same_letter(const char *a, const char *b)
+{
+    return ((*a ^ *b) & ~0x20) == 0;
+}
+
 static int in_list(const char *const *list, const char *name)
 {
     for (; *list; list++) {
-        if (strcasecmp(*list, name) == 0) {
+        if (same_letter(*list, name) && strcasecmp(*list, name) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int has_prefix(const char *name)
+{
+    const char *const *p;
+
+    for (p = to_upstream_prefix; *p; p++) {
+        if (same_letter(*p, name)
+            && strncasecmp(*p, name, strlen(*p)) == 0) {
             return 1;
         }
     }
@@ -53,38 +74,46 @@ int aigw_request_passes(const aigw_upstream_t *up, const char *name,
 
 static int may_go(const aigw_upstream_t *up, const char *name)
 {
-    const char *const *p;
-
-    if (in_list(never_upstream, name)) {
-        return 0;
-    }
-    if (in_list(to_upstream, name)) {
-        return 1;
-    }
-    for (p = to_upstream_prefix; *p; p++) {
-        if (strncasecmp(*p, name, strlen(*p)) == 0) {
-            return 1;
-        }
-    }
-    return aigw_request_passes(up, name, strlen(name));
+    return in_list(to_upstream, name)
+           || ((has_prefix(name)
+                || aigw_request_passes(up, name, strlen(name)))
+               && !in_list(never_upstream, name));
 }
 
 typedef struct {
-    char *p;       /* NULL while the size is being worked out */
-    apr_size_t n;
+    char *p;        /* malloc */
+    apr_size_t n, room;
+    int failed;     /* no memory: what is there is not whole */
 } out_t;
 
-static void put_n(out_t *o, const char *s, apr_size_t n)
+/* realloc() would leave a copy of the key behind. */
+static void grow(out_t *o, apr_size_t more)
 {
-    if (o->p) {
-        memcpy(o->p + o->n, s, n);
+    apr_size_t room = 2 * o->room + more;
+    char *grown = malloc(room);
+
+    if (grown == NULL) {
+        o->failed = 1;
+        return;
     }
-    o->n += n;
+    memcpy(grown, o->p, o->n);
+    explicit_bzero(o->p, o->n);
+    free(o->p);
+    o->p = grown;
+    o->room = room;
 }
 
 static void put(out_t *o, const char *s)
 {
-    put_n(o, s, strlen(s));
+    apr_size_t n = strlen(s);
+
+    if (o->n + n > o->room) {
+        grow(o, n);
+    }
+    if (!o->failed) {
+        memcpy(o->p + o->n, s, n);
+        o->n += n;
+    }
 }
 
 static void put_field(out_t *o, const char *name, const char *value)
@@ -154,23 +183,20 @@ aigw_rc_t aigw_request_build(aigw_exchange_t *x, const aigw_edit_t *edits,
                              int n_edits)
 {
     char length[24];
-    out_t o = { NULL, 0 };
+    out_t o = { malloc(HEAD_ROOM), 0, HEAD_ROOM, 0 };
 
+    if (o.p == NULL) {
+        return AIGW_FAILED;
+    }
     x->out_n = 1; /* the head's place */
     apr_snprintf(length, sizeof(length), "%" APR_SIZE_T_FMT,
                  cut_pieces(x, edits, n_edits));
     put_head(&o, x, length);
-    x->out_head = malloc(o.n);
-    if (x->out_head == NULL) {
-        return AIGW_FAILED;
-    }
-    o.p = x->out_head;
-    o.n = 0;
-    put_head(&o, x, length);
+    x->out_head = o.p;
     x->out[0] = aigw_slice(o.p, o.n);
     x->out_at = 0;
     x->out_off = 0;
-    return AIGW_OK;
+    return o.failed ? AIGW_FAILED : AIGW_OK;
 }
 
 void aigw_request_free(aigw_exchange_t *x)
