@@ -9,6 +9,7 @@
 #include <apr_escape.h>
 #include <apr_lib.h>
 #include <apr_strings.h>
+#include <scoreboard.h>
 
 /* Shorter texts would match notes and variables that have nothing to do
  * with them. */
@@ -18,6 +19,7 @@ typedef struct {
     apr_pool_t *pool;
     const char *key;            /* the first one, NULL: none yet */
     int conflict;
+    int cut;                    /* a query held one */
     apr_array_header_t *traces; /* texts that must not be found elsewhere */
 } seen_t;
 
@@ -110,11 +112,11 @@ static void see_param(seen_t *seen, const char *param, apr_size_t n)
     see(seen, key ? key : raw);
 }
 
-/**
- * Take each key= out of the query at @a query, which ends at the first of
- * @a ends or at NUL; what follows moves up. In place, since other modules
- * may have kept the pointer.
- * @return 1 if no parameter is left of a query that held a key
+/*
+ * Take each key= out of the query, which ends at the first of "ends" or at
+ * NUL; what follows moves up. In place, since other modules may have kept
+ * the pointer. Gives 1 if no parameter is left of a query that held a
+ * key.
  */
 static int cut_params(seen_t *seen, char *query, const char *ends)
 {
@@ -141,6 +143,7 @@ static int cut_params(seen_t *seen, char *query, const char *ends)
         from += n + 1;
     }
     if (cut) {
+        seen->cut = 1;
         memmove(to, end, tail);
         memset(to + tail, 0, (apr_size_t)(end - to));
     }
@@ -221,6 +224,10 @@ static void collect_and_wipe(seen_t *seen, request_rec *r)
             apr_table_unset(q->headers_in, fields[i]);
         }
     }
+    if (seen->cut) {
+        /* server-status shows the request line as it was read. */
+        ap_update_child_status(r->connection->sbh, SERVER_BUSY_WRITE, r);
+    }
     for (q = seen->traces->nelts > 0 ? r : NULL; q; q = q->prev) {
         wipe_table(seen, q->subprocess_env);
         wipe_table(seen, q->notes);
@@ -230,7 +237,7 @@ static void collect_and_wipe(seen_t *seen, request_rec *r)
 aigw_reason_t aigw_identify(request_rec *r, const aigw_keys_t *keys,
                             apr_time_t now, aigw_identity_t *who)
 {
-    seen_t seen = { r->pool, NULL, 0, NULL };
+    seen_t seen = { r->pool, NULL, 0, 0, NULL };
     const aigw_key_t *key;
     aigw_slice_t text;
 

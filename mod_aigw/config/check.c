@@ -13,6 +13,7 @@
 #include <apr_file_info.h>
 #include <apr_strings.h>
 #include <http_core.h>
+#include <http_main.h>
 
 #define FAULT (APLOG_STARTUP | APLOG_ERR)
 
@@ -78,21 +79,28 @@ static int check_row(server_rec *s, aigw_model_row_t *row)
     return faults;
 }
 
+/* The rows that stand in this server itself: hosts without any share those
+ * of the main server, which comes first. */
+static const apr_array_header_t *own_rows(server_rec *s)
+{
+    const apr_array_header_t *rows = aigw_config_server(s)->models;
+
+    if (s->is_virtual
+        && rows == aigw_config_server(ap_server_conf)->models) {
+        return NULL;
+    }
+    return rows;
+}
+
 static int check_models(server_rec *s)
 {
     int i, faults = 0;
 
     for (; s; s = s->next) {
-        const apr_array_header_t *rows = aigw_config_server(s)->models;
+        const apr_array_header_t *rows = own_rows(s);
         for (i = 0; rows && i < rows->nelts; i++) {
-            aigw_model_row_t *row = APR_ARRAY_IDX(rows, i,
-                                                  aigw_model_row_t *);
-            /* Hosts without rows of their own share the main server's. */
-            if (row->candidates->nelts == 0
-                || !APR_ARRAY_IDX(row->candidates, 0, aigw_candidate_t)
-                        .upstream) {
-                faults += check_row(s, row);
-            }
+            faults += check_row(s, APR_ARRAY_IDX(rows, i,
+                                                 aigw_model_row_t *));
         }
     }
     return faults;
@@ -268,16 +276,13 @@ static void warn_row(const aigw_model_row_t *row, server_rec *s)
 
 static void warn_models(server_rec *s)
 {
-    const apr_array_header_t *done = NULL;
     int i;
 
     for (; s; s = s->next) {
-        const apr_array_header_t *rows = aigw_config_server(s)->models;
-        /* Hosts without rows of their own share the main server's. */
-        for (i = 0; rows && rows != done && i < rows->nelts; i++) {
+        const apr_array_header_t *rows = own_rows(s);
+        for (i = 0; rows && i < rows->nelts; i++) {
             warn_row(APR_ARRAY_IDX(rows, i, aigw_model_row_t *), s);
         }
-        done = done ? done : rows;
     }
 }
 

@@ -10,7 +10,8 @@
 #include <apr_pools.h>
 
 typedef struct {
-    const char *key;   /* secret, from the caller's pool; NULL for none */
+    char *key;         /* secret, from the caller's pool: the caller
+                          cleanses it; NULL for none */
     const char *from;  /* the file or the program: may be printed */
     int open_to_others; /* 1: the file can be read by other users */
 } aigw_secret_t;

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <apr_lib.h>
 #include <apr_strings.h>
+#include <openssl/crypto.h>
 
 typedef struct option_t option_t;
 struct option_t {
@@ -178,6 +179,13 @@ static const option_t options[] = {
     { NULL, NULL, 0, 0 }
 };
 
+/* pconf's memory is used again after a restart. */
+static apr_status_t cleanse(void *text)
+{
+    OPENSSL_cleanse(text, strlen(text));
+    return APR_SUCCESS;
+}
+
 static const char *set_key(cmd_parms *cmd, aigw_upstream_t *up,
                            const char *spec)
 {
@@ -192,8 +200,12 @@ static const char *set_key(cmd_parms *cmd, aigw_upstream_t *up,
     up->key_file = secret.from;
     up->key_open = secret.open_to_others;
     if (secret.key) {
-        up->auth_line = apr_pstrcat(cmd->pool, "Authorization: Bearer ",
-                                    secret.key, CRLF, NULL);
+        char *line = apr_pstrcat(cmd->pool, "Authorization: Bearer ",
+                                 secret.key, CRLF, NULL);
+        cleanse(secret.key);
+        apr_pool_cleanup_register(cmd->pool, line, cleanse,
+                                  apr_pool_cleanup_null);
+        up->auth_line = line;
     }
     return NULL;
 }

@@ -8,6 +8,7 @@ import pytest
 
 from conftest import GATEWAY
 from harness.client import auth, chat_body
+from harness.upstream import Hold, answer, completion
 
 PATH = "/v1/chat/completions"
 
@@ -155,6 +156,21 @@ def test_128_no_log_of_any_module_holds_the_key(loud, upstream, where,
         assert text not in loud.error_log()
         assert text not in "\n".join(loud.access_log())
         assert text not in (loud.root / "logs" / "usage.log").read_text()
+
+
+def test_1281_server_status_does_not_show_the_key(servers, upstream):
+    server = servers.get(LOUD, modules=LOUD_MODULES)
+    hold = Hold()
+    upstream.script(hold, answer(completion()))
+    with server.client() as client:
+        client.send("POST", f"{PATH}?a=1&key={server.keys['acme']}", [],
+                    chat_body())
+        upstream.wait_requests(1)
+        page = server.request("GET", "/server-status").text
+        hold.go()
+        assert client.read().status == 200
+    assert server.keys["acme"][:12] not in page
+    assert f"POST {PATH}?a=1 HTTP" in page
 
 
 def test_129_where_everybody_may_call_keys_are_wiped_too(servers, upstream):
