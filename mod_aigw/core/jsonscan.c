@@ -585,7 +585,8 @@ static const char *in_literal(aigw_jsonscan_t *js, const feed_t *f,
     if (js->lit_at < n) {
         return p;
     }
-    if (js->lit != AIGW_JSON_NULL || js->nulls) {
+    if (js->lit != AIGW_JSON_NULL || js->nulls || js->depth == 0
+        || !in_object(js)) {
         report_scalar(js, f, (aigw_json_kind_t)js->lit, aigw_slice(text, n),
                       offset(js, f, p));
     }
@@ -775,7 +776,8 @@ value:
         p = q;
         goto value;
     }
-    if (js->want != NULL && (kind != AIGW_JSON_NULL || js->nulls)) {
+    if (js->want != NULL
+        && (kind != AIGW_JSON_NULL || js->nulls || !object)) {
         report_whole(js, f, kind, p, q);
     }
     p = q;

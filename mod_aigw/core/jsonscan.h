@@ -101,7 +101,8 @@ typedef struct {
     unsigned char lit;     /* which literal, */
     unsigned char lit_at;  /* and how far into it */
     unsigned char cut;
-    unsigned char nulls;   /* 1: null is reported too; the user sets it */
+    unsigned char nulls;   /* 1: null members are reported too; the user sets
+                              it */
     apr_uint32_t hex;      /* of \uXXXX */
     apr_uint32_t high;     /* a high surrogate that waits for its low one */
     unsigned n;            /* bytes in text */
@@ -122,8 +123,8 @@ typedef enum {
 } aigw_jsonscan_end_t;
 
 /**
- * @param root what is wanted; borrowed, static. A null is not reported unless
- *             js->nulls is set after this.
+ * @param root what is wanted; borrowed, static. A member that is null is not
+ *             reported unless js->nulls is set after this.
  */
 void aigw_jsonscan_init(aigw_jsonscan_t *js, const aigw_jsonscan_node_t *root);
 

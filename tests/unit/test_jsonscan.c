@@ -300,7 +300,7 @@ static void what_follows_a_fault_is_not_looked_at(void **state)
     assert_string_equal(r.seen, "r{ A#1 r{ A#4 r} ");
 }
 
-static void a_null_is_reported_only_if_asked_for(void **state)
+static void a_null_member_is_reported_only_if_asked_for(void **state)
 {
     static const char json[] = "{\"a\":null,\"items\":[null,{\"b\":null}]}";
     pieces_t way = {0, 0, 0};
@@ -312,7 +312,7 @@ static void a_null_is_reported_only_if_asked_for(void **state)
         start(&r, 0);
         r.js.nulls = 0;
         pieces_feed(&way, json, sizeof(json) - 1, feed, &r);
-        assert_string_equal(r.seen, "r{ i{ i} r} ");
+        assert_string_equal(r.seen, "r{ iNnull i{ i} r} ");
     } while (pieces_next(&way, sizeof(json) - 1));
 }
 
@@ -543,7 +543,7 @@ int main(void)
         cmocka_unit_test(a_document_is_open_until_its_last_byte),
         cmocka_unit_test(nesting_is_taken_to_64_and_no_deeper),
         cmocka_unit_test(what_follows_a_fault_is_not_looked_at),
-        cmocka_unit_test(a_null_is_reported_only_if_asked_for),
+        cmocka_unit_test(a_null_member_is_reported_only_if_asked_for),
         cmocka_unit_test(a_count_is_an_integer_however_it_is_written),
         cmocka_unit_test(what_is_no_count_changes_nothing),
         cmocka_unit_test(what_was_seen_before_is_reported_alike),
