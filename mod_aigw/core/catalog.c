@@ -45,12 +45,24 @@ typedef struct {
 
 /* -- errors -------------------------------------------------------------- */
 
+/* A place may hold a key of the file: nothing but printable ASCII of it. */
+static const char *printable(apr_pool_t *pool, const char *place)
+{
+    char *text = apr_pstrndup(pool, place, 80), *p;
+
+    for (p = text; *p; p++) {
+        *p = *p >= 0x20 && *p < 0x7f ? *p : '?';
+    }
+    return text;
+}
+
 /* Always 0, so that a check can end with `return wrong(...)`. */
 static int wrong(load_t *l, const char *place, const char *what)
 {
-    *l->err = apr_psprintf(l->pool, "%s:%d: %s: %s", l->doc.path,
-                           aigw_json_line(&l->doc, place),
-                           *place ? place : "the file", what);
+    *l->err =
+        apr_psprintf(l->pool, "%s:%d: %s: %s", l->doc.path,
+                     aigw_json_line(&l->doc, place),
+                     *place ? printable(l->pool, place) : "the file", what);
     return 0;
 }
 
@@ -474,9 +486,24 @@ static int make_index(load_t *l)
            && check_overlaps(l, cat->wild, cat->n_wild);
 }
 
-apr_status_t aigw_catalog_load(aigw_catalog_t **cat, const char *path,
-                               apr_pool_t *pool, const char **err)
+static apr_status_t build(load_t *l, aigw_catalog_t **cat)
 {
+    l->currency = NULL;
+    l->cat = apr_pcalloc(l->pool, sizeof(*l->cat));
+    if (!read_top(l) || !read_rows(l) || !make_index(l)) {
+        return APR_EINVAL;
+    }
+    *cat = l->cat;
+    return APR_SUCCESS;
+}
+
+/* The catalog has copies of its texts: the tree goes with a pool of its own.
+ * text NULL: the file is read. */
+static apr_status_t load(aigw_catalog_t **cat, const char *path,
+                         const aigw_slice_t *text, apr_pool_t *pool,
+                         const char **err)
+{
+    apr_pool_t *tree_pool;
     apr_status_t rv;
     load_t l;
 
@@ -484,17 +511,30 @@ apr_status_t aigw_catalog_load(aigw_catalog_t **cat, const char *path,
     *err = NULL;
     l.pool = pool;
     l.err = err;
-    l.currency = NULL;
-    l.cat = apr_pcalloc(pool, sizeof(*l.cat));
-    rv = aigw_json_load(&l.doc, path, FILE_MAX, pool, err);
-    if (rv != APR_SUCCESS) {
-        return rv;
+    apr_pool_create(&tree_pool, pool);
+    rv = text ? aigw_json_parse(&l.doc, path, *text, tree_pool, err)
+              : aigw_json_load(&l.doc, path, FILE_MAX, tree_pool, err);
+    if (rv == APR_SUCCESS) {
+        rv = build(&l, cat);
     }
-    if (!read_top(&l) || !read_rows(&l) || !make_index(&l)) {
-        return APR_EINVAL;
+    else {
+        *err = apr_pstrdup(pool, *err);
     }
-    *cat = l.cat;
-    return APR_SUCCESS;
+    apr_pool_destroy(tree_pool);
+    return rv;
+}
+
+apr_status_t aigw_catalog_load(aigw_catalog_t **cat, const char *path,
+                               apr_pool_t *pool, const char **err)
+{
+    return load(cat, path, NULL, pool, err);
+}
+
+apr_status_t aigw_catalog_parse(aigw_catalog_t **cat, const char *path,
+                                aigw_slice_t text, apr_pool_t *pool,
+                                const char **err)
+{
+    return load(cat, path, &text, pool, err);
 }
 
 /* -- looking up ---------------------------------------------------------- */

@@ -25,69 +25,67 @@ static apr_status_t system_error(const char *path, apr_status_t rv,
     return rv;
 }
 
-static apr_status_t read_bytes(apr_file_t *f, aigw_json_t *doc, apr_size_t max,
-                               apr_pool_t *pool, const char **err)
+static apr_status_t read_bytes(apr_file_t *f, const char *path, apr_size_t max,
+                               apr_pool_t *pool, aigw_slice_t *text,
+                               const char **err)
 {
     apr_finfo_t info;
     apr_size_t got = 0;
     apr_status_t rv;
     char *bytes;
 
-    rv = apr_file_info_get(&info, APR_FINFO_SIZE | APR_FINFO_TYPE, f);
+    rv = apr_file_info_get(&info, APR_FINFO_SIZE, f);
     if (rv != APR_SUCCESS) {
-        return system_error(doc->path, rv, pool, err);
+        return system_error(path, rv, pool, err);
     }
     if (info.size < 0 || (apr_uint64_t)info.size > max) {
         *err = apr_psprintf(pool, "%s: larger than %" APR_SIZE_T_FMT " bytes",
-                            doc->path, max);
+                            path, max);
         return APR_EINVAL;
     }
     bytes = apr_palloc(pool, (apr_size_t)info.size + 1);
     rv = apr_file_read_full(f, bytes, (apr_size_t)info.size, &got);
     if (rv != APR_SUCCESS && !APR_STATUS_IS_EOF(rv)) {
-        return system_error(doc->path, rv, pool, err);
+        return system_error(path, rv, pool, err);
     }
     bytes[got] = '\0';
-    doc->text = aigw_slice(bytes, got);
+    *text = aigw_slice(bytes, got);
     return APR_SUCCESS;
 }
 
-static apr_status_t read_file(aigw_json_t *doc, apr_size_t max,
-                              apr_pool_t *pool, const char **err)
+static apr_status_t read_file(aigw_slice_t *text, const char *path,
+                              apr_size_t max, apr_pool_t *pool,
+                              const char **err)
 {
     apr_finfo_t info;
     apr_file_t *f;
-    apr_status_t rv = apr_stat(&info, doc->path, APR_FINFO_TYPE, pool);
+    apr_status_t rv = apr_stat(&info, path, APR_FINFO_TYPE, pool);
 
     if (rv == APR_SUCCESS && info.filetype != APR_REG) {
-        *err = apr_psprintf(pool, "%s: not a regular file", doc->path);
+        *err = apr_psprintf(pool, "%s: not a regular file", path);
         return APR_EINVAL;
     }
     if (rv == APR_SUCCESS || rv == APR_INCOMPLETE) {
-        rv = apr_file_open(&f, doc->path, APR_READ | APR_BINARY,
-                           APR_OS_DEFAULT, pool);
+        rv = apr_file_open(&f, path, APR_READ | APR_BINARY, APR_OS_DEFAULT,
+                           pool);
     }
     if (rv != APR_SUCCESS) {
-        return system_error(doc->path, rv, pool, err);
+        return system_error(path, rv, pool, err);
     }
-    rv = read_bytes(f, doc, max, pool, err);
+    rv = read_bytes(f, path, max, pool, text, err);
     apr_file_close(f);
     return rv;
 }
 
-apr_status_t aigw_json_load(aigw_json_t *doc, const char *path, apr_size_t max,
-                            apr_pool_t *pool, const char **err)
+apr_status_t aigw_json_parse(aigw_json_t *doc, const char *path,
+                             aigw_slice_t text, apr_pool_t *pool,
+                             const char **err)
 {
     json_error_t e;
-    apr_status_t rv;
 
     doc->path = apr_pstrdup(pool, path);
-    rv = read_file(doc, max, pool, err);
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    doc->root =
-        json_loadb(doc->text.p, doc->text.n, JSON_REJECT_DUPLICATES, &e);
+    doc->text = text;
+    doc->root = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &e);
     if (!doc->root) {
         *err = apr_psprintf(pool, "%s:%d:%d: not JSON as it must be: %s", path,
                             e.line, e.column, aigw_json_quote(pool, e.text));
@@ -102,6 +100,16 @@ apr_status_t aigw_json_load(aigw_json_t *doc, const char *path, apr_size_t max,
         return APR_EINVAL;
     }
     return APR_SUCCESS;
+}
+
+apr_status_t aigw_json_load(aigw_json_t *doc, const char *path, apr_size_t max,
+                            apr_pool_t *pool, const char **err)
+{
+    aigw_slice_t text;
+    apr_status_t rv = read_file(&text, path, max, pool, err);
+
+    return rv == APR_SUCCESS ? aigw_json_parse(doc, path, text, pool, err)
+                             : rv;
 }
 
 /* -- where a value stands ------------------------------------------------ */

@@ -26,9 +26,17 @@ typedef struct {
  *            from @a pool
  * @return APR_SUCCESS; APR_EINVAL for bad content; what the system said
  */
-apr_status_t aigw_json_load(aigw_json_t *doc, const char *path,
-                            apr_size_t max, apr_pool_t *pool,
-                            const char **err);
+apr_status_t aigw_json_load(aigw_json_t *doc, const char *path, apr_size_t max,
+                            apr_pool_t *pool, const char **err);
+
+/**
+ * The same from bytes in memory.
+ * @param path what to call them in an error
+ * @param text lives as long as @a doc, and a NUL stands behind it
+ */
+apr_status_t aigw_json_parse(aigw_json_t *doc, const char *path,
+                             aigw_slice_t text, apr_pool_t *pool,
+                             const char **err);
 
 /**
  * The line (from 1) on which a value starts.

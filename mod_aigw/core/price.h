@@ -17,12 +17,12 @@ typedef struct aigw_catalog_t aigw_catalog_t;
 
 /** One row: what a model costs per million tokens while it is in force. */
 typedef struct {
-    const char *model;         /* as written in the file */
-    const char *currency;      /* "USD" */
-    const char *source;        /* where the price was read; may be NULL */
-    const char *checked;       /* the day it was read there; may be NULL */
-    apr_time_t from, to;       /* in force: from <= t < to; 0 = open */
-    apr_uint32_t known;        /* bit per aigw_usage_field_t */
+    const char *model;    /* as written in the file */
+    const char *currency; /* "USD" */
+    const char *source;   /* where the price was read; may be NULL */
+    const char *checked;  /* the day it was read there; may be NULL */
+    apr_time_t from, to;  /* in force: from <= t < to; 0 = open */
+    apr_uint32_t known;   /* bit per aigw_usage_field_t */
     aigw_money_t per_mtok[AIGW_U_MAX]; /* of 10^-15 currency per 10^6 tokens,
                                   a multiple of 10^6 so that one token has an
                                   exact price (per item for the fields that
@@ -40,6 +40,15 @@ typedef struct {
  */
 apr_status_t aigw_catalog_load(aigw_catalog_t **cat, const char *path,
                                apr_pool_t *pool, const char **err);
+
+/**
+ * The same from bytes in memory.
+ * @param path what to call them in an error
+ * @param text a NUL stands behind it; not kept
+ */
+apr_status_t aigw_catalog_parse(aigw_catalog_t **cat, const char *path,
+                                aigw_slice_t text, apr_pool_t *pool,
+                                const char **err);
 
 /** The file's own version text (for the record's "prices"). */
 const char *aigw_catalog_version(const aigw_catalog_t *cat);

@@ -198,6 +198,14 @@ static void keys_that_are_unknown_or_stand_twice_are_refused(void **state)
                       "currency, note, prices");
 }
 
+static void a_key_cannot_write_control_characters_into_a_log(void **state)
+{
+    (void)state;
+    assert_load_fails("{\"format\":1,\"\\u001b[2J\\n\xc3\xa9\":1}",
+                      ":1: ?[2J???: unknown key \"?[2J???\"; allowed: "
+                      "format, version, currency, note, prices");
+}
+
 static void the_top_of_the_file_is_checked(void **state)
 {
     (void)state;
@@ -574,6 +582,7 @@ int main(void)
         cmocka_unit_test(a_price_that_is_not_exact_text_is_refused),
         cmocka_unit_test(a_price_too_fine_for_one_exact_token_is_refused),
         cmocka_unit_test(keys_that_are_unknown_or_stand_twice_are_refused),
+        cmocka_unit_test(a_key_cannot_write_control_characters_into_a_log),
         cmocka_unit_test(the_top_of_the_file_is_checked),
         cmocka_unit_test(rows_are_checked),
         cmocka_unit_test(dates_are_checked),
