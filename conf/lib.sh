@@ -73,8 +73,8 @@ apt_install() {
          ) </dev/null >"$log" 2>&1
     then
         tail -n 5 "$log" >&2
-        die "apt-get could not install $*: is a package source" \
-            "reachable? (all it said: $log)"
+        die "apt-get could not install them: is a package source" \
+            "reachable? (all that it said: $log)"
     fi
 }
 

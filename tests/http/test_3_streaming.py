@@ -137,7 +137,8 @@ def test_310_every_form_of_event_stream_is_metered(httpd, upstream, kind):
     elif kind == "nospace":
         body = body.replace(b"data: ", b"data:")
     elif kind == "unterminated":
-        body = b"".join(map(delta, TEXTS)) + usage_event().rstrip(b"\n")
+        body = b"".join(map(delta, TEXTS)) + finish() \
+            + usage_event().rstrip(b"\n")
     else:
         body = body.replace(b', "', b',\ndata: "')
     upstream.script(stream_head(), chunk(body), LAST_CHUNK)
