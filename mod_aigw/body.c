@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See body.h. */
+/* See body.h.  The wait is a poll(2) of our own beside httpd's stop: a read
+ * that blocks in httpd is not woken by it, and a child that does not end is
+ * killed in the end, records and all. */
+#include <poll.h>
 #include <stdlib.h>
 
 #include <apr_atomic.h>
+#include <apr_portable.h>
 
 #include "body.h"
 #include "relay/child.h"
@@ -11,12 +15,15 @@
 #define PER_SECOND   (64 * 1024) /* bytes that buy one second more */
 #define FIRST_ROOM   4096
 #define ONE_READ     (64 * 1024)
+/* One wait: mod_reqtimeout looks at its clock only when it is asked. */
+#define ONE_WAIT     apr_time_from_sec(1)
 
 typedef struct {
     aigw_exchange_t *x;
     apr_size_t room;
     apr_size_t max;
     apr_time_t begun;
+    apr_time_t last;         /* when something came */
     int waiting;             /* holds one of the places for slow bodies */
 } reader_t;
 
@@ -105,31 +112,77 @@ static aigw_reason_t why_failed(apr_status_t rv)
     return AIGW_REASON_BODY_ABORTED;
 }
 
-/* One blocking read that ends with the deadline at the latest. */
-static apr_status_t read_waiting(reader_t *rd, apr_bucket_brigade *bb)
+static apr_interval_time_t time_left(const reader_t *rd)
 {
-    conn_rec *c = rd->x->c;
-    apr_socket_t *sock = c->master ? NULL : ap_get_conn_socket(c);
-    apr_interval_time_t usual = 0, left;
-    apr_status_t rv;
+    apr_time_t end = rd->begun + DEADLINE
+                     + apr_time_from_sec((apr_time_t)(rd->x->body_len
+                                                      / PER_SECOND));
+    apr_time_t idle = rd->last + rd->x->r->server->timeout;
 
-    left = rd->begun + DEADLINE
-           + apr_time_from_sec((apr_time_t)(rd->x->body_len / PER_SECOND))
-           - apr_time_now();
+    return (idle < end ? idle : end) - apr_time_now();
+}
+
+/* An HTTP/2 stream has no socket of its own: httpd waits for it. */
+static aigw_reason_t read_waiting(reader_t *rd, apr_bucket_brigade *bb,
+                                  int *done)
+{
+    apr_status_t rv = ap_get_brigade(rd->x->r->input_filters, bb,
+                                     AP_MODE_READBYTES, APR_BLOCK_READ,
+                                     ONE_READ);
+
+    return rv == APR_SUCCESS ? take(rd, bb, done) : why_failed(rv);
+}
+
+/* Until the client has sent more, httpd stops, or a moment has passed. */
+static aigw_reason_t wait_more(reader_t *rd, int *hung_up)
+{
+    apr_interval_time_t left = time_left(rd);
+    apr_os_sock_t fd = -1;
+    struct pollfd p[2];
+
     if (left <= 0) {
-        return APR_TIMEUP;
+        return AIGW_REASON_BODY_TIMEOUT;
     }
-    if (sock) {
-        apr_socket_timeout_get(sock, &usual);
-        apr_socket_timeout_set(sock, usual > 0 && usual < left ? usual
-                                                               : left);
+    apr_os_sock_get(&fd, ap_get_conn_socket(rd->x->c));
+    p[0] = (struct pollfd){ fd, POLLIN, 0 };
+    p[1] = (struct pollfd){ aigw_child()->stop_fd, POLLIN, 0 };
+    poll(p, 2, (int)apr_time_as_msec(left < ONE_WAIT ? left : ONE_WAIT) + 1);
+    /* The worker and event MPM close a socket under its worker to stop it. */
+    if (p[1].revents || fd < 0 || (p[0].revents & POLLNVAL)) {
+        return AIGW_REASON_STOPPING;
     }
-    rv = ap_get_brigade(rd->x->r->input_filters, bb, AP_MODE_READBYTES,
-                        APR_BLOCK_READ, ONE_READ);
-    if (sock) {
-        apr_socket_timeout_set(sock, usual);
+    *hung_up = (p[0].revents & (POLLHUP | POLLERR)) != 0;
+    return AIGW_REASON_NONE;
+}
+
+/* httpd does this in blocking reads only. */
+static void send_continue(request_rec *r)
+{
+    int status = r->status;
+
+    if (r->expecting_100 && r->proto_num >= HTTP_VERSION(1, 1)) {
+        r->status = HTTP_CONTINUE;
+        ap_send_interim_response(r, 0);
+        r->status = status;
+        r->status_line = NULL;
     }
-    return rv;
+}
+
+/* Nothing is there. */
+static aigw_reason_t go_on_waiting(reader_t *rd, apr_bucket_brigade *bb,
+                                   int *done)
+{
+    int hung_up = 0;
+    aigw_reason_t why = begin_wait(rd);
+
+    if (why == AIGW_REASON_NONE && rd->x->c->master == NULL) {
+        send_continue(rd->x->r);
+        why = wait_more(rd, &hung_up);
+    }
+    if (why == AIGW_REASON_NONE && (hung_up || rd->x->c->master)) {
+        why = read_waiting(rd, bb, done);
+    }
+    return why;
 }
 
 static aigw_reason_t read_all(reader_t *rd, apr_bucket_brigade *bb)
@@ -143,25 +196,24 @@ static aigw_reason_t read_all(reader_t *rd, apr_bucket_brigade *bb)
                                          APR_NONBLOCK_READ, ONE_READ);
         if (APR_STATUS_IS_EAGAIN(rv)
             || (rv == APR_SUCCESS && APR_BRIGADE_EMPTY(bb))) {
-            why = begin_wait(rd);
-            if (why != AIGW_REASON_NONE) {
-                break;
-            }
-            rv = read_waiting(rd, bb);
+            why = go_on_waiting(rd, bb, &done);
         }
-        why = rv == APR_SUCCESS ? take(rd, bb, &done) : why_failed(rv);
+        else {
+            rd->last = apr_time_now();
+            why = rv == APR_SUCCESS ? take(rd, bb, &done) : why_failed(rv);
+        }
     }
     return why;
 }
 
 aigw_reason_t aigw_body_read(aigw_exchange_t *x)
 {
-    reader_t rd = { x, 0, (apr_size_t)x->sconf->max_body, 0, 0 };
+    reader_t rd = { x, 0, (apr_size_t)x->sconf->max_body, 0, 0, 0 };
     apr_bucket_brigade *bb = apr_brigade_create(x->r->pool,
                                                 x->c->bucket_alloc);
     aigw_reason_t why;
 
-    rd.begun = apr_time_now();
+    rd.begun = rd.last = apr_time_now();
     why = read_all(&rd, bb);
     if (rd.waiting) {
         apr_atomic_dec32(&aigw_child()->uploads);
