@@ -20,7 +20,7 @@ struct aigw_log_program_t {
     const char *command;
     apr_cmdtype_e type;
     apr_file_t *read_end, *write_end;
-    apr_pool_t *p;          /* pconf */
+    apr_pool_t *p; /* pconf */
     server_rec *server;
 };
 
@@ -44,7 +44,8 @@ static void maintain(int reason, void *data, int status)
     rv = spawn(prog);
     aigw_slog(prog->server, AIGWNO(0613), APLOG_ERR, rv,
               "the usage log's program \"%s\" ended (wait status 0x%x) and "
-              "%s", prog->command, (unsigned)status,
+              "%s",
+              prog->command, (unsigned)status,
               rv == APR_SUCCESS ? "was started again"
                                 : "could not be started again");
 }
@@ -76,10 +77,10 @@ static apr_status_t spawn(aigw_log_program_t *prog)
         args[0] = ap_server_root_relative(prog->p, args[0]);
     }
     if (rv == APR_SUCCESS) {
-        rv = args[0] ? apr_proc_create(proc, args[0],
-                                       (const char *const *)args, NULL, attr,
-                                       prog->p)
-                     : APR_ENOENT;
+        rv = args[0]
+                 ? apr_proc_create(proc, args[0], (const char *const *)args,
+                                   NULL, attr, prog->p)
+                 : APR_ENOENT;
     }
     if (rv == APR_SUCCESS) {
         apr_proc_other_child_register(proc, maintain, prog, prog->write_end,
@@ -98,8 +99,7 @@ static void close_on_exec(apr_file_t *file)
 }
 
 aigw_log_program_t *aigw_log_program_start(const char *spec, server_rec *s,
-                                           apr_pool_t *pconf,
-                                           const char **why)
+                                           apr_pool_t *pconf, const char **why)
 {
     aigw_log_program_t *prog = apr_pcalloc(pconf, sizeof(*prog));
     char buf[120];

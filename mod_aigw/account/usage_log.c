@@ -22,13 +22,13 @@
 #define LOG_MODE 0640
 
 struct aigw_usage_log_t {
-    const char *name;              /* the file, or "|program" */
-    int fd;                        /* until pconf goes */
-    aigw_log_program_t *program;   /* NULL: a file */
-    server_rec *server;            /* whose error log hears of faults */
-    volatile apr_uint32_t minute;  /* of the last fault that was logged */
-    volatile apr_uint32_t lost;    /* lines since then */
-    volatile apr_uint32_t torn;    /* a line without its end stands there */
+    const char *name;             /* the file, or "|program" */
+    int fd;                       /* until pconf goes */
+    aigw_log_program_t *program;  /* NULL: a file */
+    server_rec *server;           /* whose error log hears of faults */
+    volatile apr_uint32_t minute; /* of the last fault that was logged */
+    volatile apr_uint32_t lost;   /* lines since then */
+    volatile apr_uint32_t torn;   /* a line without its end stands there */
 };
 
 static apr_array_header_t *logs; /* aigw_usage_log_t *, pconf */
@@ -71,8 +71,10 @@ static const char *open_file(aigw_usage_log_t *log, apr_pool_t *pconf,
     const char *fault = NULL;
 
     /* Not blocking: a FIFO that nobody reads must not hang the start. */
-    log->fd = open(log->name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW
-                                  | O_CLOEXEC | O_NONBLOCK, LOG_MODE);
+    log->fd = open(log->name,
+                   O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC
+                       | O_NONBLOCK,
+                   LOG_MODE);
     if (log->fd < 0) {
         return errno == ELOOP   ? "it is a symbolic link; allowed is a file"
                : errno == ENXIO ? no_file
@@ -110,8 +112,8 @@ static aigw_usage_log_t *open_log(server_rec *s, const char *spec,
 {
     aigw_usage_log_t *log;
     const char *fault;
-    const char *name = *spec == '|' ? spec
-                                    : ap_server_root_relative(pconf, spec);
+    const char *name =
+        *spec == '|' ? spec : ap_server_root_relative(pconf, spec);
     int i;
 
     for (i = 0; name && i < logs->nelts; i++) {
@@ -123,7 +125,7 @@ static aigw_usage_log_t *open_log(server_rec *s, const char *spec,
     log = apr_pcalloc(pconf, sizeof(*log));
     log->name = name ? name : spec;
     log->server = s;
-    fault = !name ? "it is not a path"
+    fault = !name          ? "it is not a path"
             : *name == '|' ? open_program(log, pconf)
                            : open_file(log, pconf, ptemp);
     if (fault) {
@@ -171,12 +173,11 @@ static void report(aigw_usage_log_t *log, apr_status_t rv, const char *what)
     apr_uint32_t last = apr_atomic_read32(&log->minute);
 
     apr_atomic_inc32(&log->lost);
-    if (now != last
-        && apr_atomic_cas32(&log->minute, now, last) == last) {
+    if (now != last && apr_atomic_cas32(&log->minute, now, last) == last) {
         aigw_slog(log->server, AIGWNO(0612), APLOG_ERR, rv,
                   "usage log %s: %s; %u records of this child are lost since "
-                  "the last such line", log->name, what,
-                  (unsigned)apr_atomic_xchg32(&log->lost, 0));
+                  "the last such line",
+                  log->name, what, (unsigned)apr_atomic_xchg32(&log->lost, 0));
     }
 }
 

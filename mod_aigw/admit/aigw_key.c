@@ -30,8 +30,8 @@
 #define SIZE_MAX_FILE (64 * 1024 * 1024)
 
 typedef struct {
-    const char *path;      /* of the key file, links resolved */
-    int fd;                /* holds the lock */
+    const char *path; /* of the key file, links resolved */
+    int fd;           /* holds the lock */
     struct stat st;
     aigw_slice_t text;
     apr_pool_t *pool;
@@ -165,8 +165,11 @@ static int write_all(int fd, const char *p, apr_size_t n)
 static void sync_folder(const char *path, apr_pool_t *pool)
 {
     const char *slash = strrchr(path, '/');
-    const char *folder = !slash ? "." : slash == path
-        ? "/" : apr_pstrmemdup(pool, path, (apr_size_t)(slash - path));
+    const char *folder =
+        !slash ? "."
+        : slash == path
+            ? "/"
+            : apr_pstrmemdup(pool, path, (apr_size_t)(slash - path));
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (fd >= 0) {
@@ -204,8 +207,8 @@ static int replace_file(keyfile_t *kf, const char *text, apr_size_t n)
 
 /* A line that holds a key. */
 typedef struct {
-    aigw_slice_t line;     /* without its newline */
-    apr_size_t from, to;   /* in the text, newline included */
+    aigw_slice_t line;   /* without its newline */
+    apr_size_t from, to; /* in the text, newline included */
     aigw_key_t key;
 } row_t;
 
@@ -217,8 +220,8 @@ static int next_row(const keyfile_t *kf, row_t *row)
         const char *nl = memchr(text + row->to, '\n', kf->text.n - row->to);
         row->from = row->to;
         row->to = nl ? (apr_size_t)(nl - text) + 1 : kf->text.n;
-        row->line = aigw_slice(text + row->from,
-                               row->to - row->from - (nl ? 1 : 0));
+        row->line =
+            aigw_slice(text + row->from, row->to - row->from - (nl ? 1 : 0));
         if (!aigw_key_line_empty(row->line)
             && !aigw_key_parse(row->line, &row->key, kf->pool)) {
             return 1;
@@ -268,7 +271,7 @@ static int make_key(char *key)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop"
                                   "qrstuvwxyz0123456789-_";
-    unsigned char raw[KEY_BYTES + 1] = { 0 };
+    unsigned char raw[KEY_BYTES + 1] = {0};
     char *at = key + strlen(KEY_PREFIX);
     unsigned bits = 0, n = 0;
     int i;
@@ -315,16 +318,18 @@ static const char *row_text(apr_pool_t *pool, const char *id,
 static int append_key(keyfile_t *kf, const args_t *args, const char *key)
 {
     unsigned char hash[AIGW_KEY_HASH];
-    row_t end = { { NULL, 0 }, kf->text.n, kf->text.n, { 0 } };
+    row_t end = {{NULL, 0}, kf->text.n, kf->text.n, {0}};
     int torn = kf->text.n > 0 && kf->text.p[kf->text.n - 1] != '\n';
 
     if (!aigw_key_hash(aigw_slice(key, strlen(key)), hash)) {
         return complain("OpenSSL has no SHA-256");
     }
-    return replace_row(kf, &end, apr_pstrcat(kf->pool, torn ? "\n" : "",
-               row_text(kf->pool, args->id, args->tenant,
-                        hex(kf->pool, hash, AIGW_KEY_HASH), args->expires),
-               NULL));
+    return replace_row(kf, &end,
+                       apr_pstrcat(kf->pool, torn ? "\n" : "",
+                                   row_text(kf->pool, args->id, args->tenant,
+                                            hex(kf->pool, hash, AIGW_KEY_HASH),
+                                            args->expires),
+                                   NULL));
 }
 
 static int run_add(const args_t *given, apr_pool_t *pool)
@@ -340,18 +345,20 @@ static int run_add(const args_t *given, apr_pool_t *pool)
     }
     if (args.id && find_row(&kf, args.id, &row)) {
         return complain("%s: there is a key with the id %s already (tenant "
-                        "%s)", kf.path, args.id, row.key.tenant);
+                        "%s)",
+                        kf.path, args.id, row.key.tenant);
     }
     args.id = args.id ? args.id : make_id(&kf);
     ok = args.id && make_key(key) && append_key(&kf, &args, key);
     if (ok && (puts(key) < 0 || fflush(stdout) != 0)) {
         ok = complain("the key could not be printed; nobody knows it, so "
-                      "take it out: aigw-key remove %s --id %s", args.file,
-                      args.id);
+                      "take it out: aigw-key remove %s --id %s",
+                      args.file, args.id);
     }
     OPENSSL_cleanse(key, sizeof(key));
     if (ok) {
-        fprintf(stderr, "aigw-key: key %s of tenant %s is in %s; it is not "
+        fprintf(stderr,
+                "aigw-key: key %s of tenant %s is in %s; it is not "
                 "shown again. httpd knows it after: apachectl graceful\n",
                 args.id, args.tenant, kf.path);
     }
@@ -361,7 +368,7 @@ static int run_add(const args_t *given, apr_pool_t *pool)
 static int run_list(const args_t *args, apr_pool_t *pool)
 {
     keyfile_t kf;
-    row_t row = { { NULL, 0 }, 0, 0, { 0 } };
+    row_t row = {{NULL, 0}, 0, 0, {0}};
 
     if (!open_file(&kf, args->file, O_RDONLY, pool)) {
         return 0;
@@ -371,7 +378,8 @@ static int run_list(const args_t *args, apr_pool_t *pool)
         printf("%-20s %-20s %s%s\n", row.key.id, row.key.tenant,
                row.key.expires ? row.key.expires_text : "never",
                row.key.expires && row.key.expires <= apr_time_now()
-                   ? " (expired)" : "");
+                   ? " (expired)"
+                   : "");
     }
     return fflush(stdout) == 0
            || complain("the list could not be written: %s", strerror(errno));
@@ -386,8 +394,8 @@ static int open_row(keyfile_t *kf, const args_t *args, row_t *row,
     }
     return find_row(kf, args->id, row)
            || complain("%s: there is no key with the id %s; aigw-key list %s "
-                       "shows those there are", kf->path, args->id,
-                       args->file);
+                       "shows those there are",
+                       kf->path, args->id, args->file);
 }
 
 static int run_remove(const args_t *args, apr_pool_t *pool)
@@ -408,9 +416,11 @@ static int run_expire(const args_t *args, apr_pool_t *pool)
                           row_text(pool, row.key.id, row.key.tenant,
                                    hex(pool, row.key.hash, AIGW_KEY_HASH),
                                    strcmp(args->expires, "never") == 0
-                                       ? NULL : args->expires));
+                                       ? NULL
+                                       : args->expires));
 }
 
+/* clang-format off */
 static const struct {
     const char *name;
     int (*run)(const args_t *args, apr_pool_t *pool);
@@ -422,6 +432,7 @@ static const struct {
     { "remove", run_remove, "I" },
     { NULL, NULL, NULL }
 };
+/* clang-format on */
 
 /* One option against the command's list; 0 after a complaint. */
 static int check_option(const char *allowed, char letter, const char *name,
@@ -447,17 +458,20 @@ static int check_args(const char *allowed, const args_t *args)
     }
     if (args->tenant && !aigw_key_word(args->tenant)) {
         return complain("--tenant \"%s\": allowed are 1 to 64 letters, digits "
-                        "and ._-@, such as acme", args->tenant);
+                        "and ._-@, such as acme",
+                        args->tenant);
     }
     if (args->id && !aigw_key_word(args->id)) {
         return complain("--id \"%s\": allowed are 1 to 64 letters, digits and "
-                        "._-@, such as k1", args->id);
+                        "._-@, such as k1",
+                        args->id);
     }
     if (args->expires && !aigw_key_date(args->expires, &when)
         && !(strchr(allowed, 'E') && strcmp(args->expires, "never") == 0)) {
         return complain("--expires \"%s\": allowed is a date, or a time with "
                         "its zone, such as 2030-12-31 or "
-                        "2030-12-31T18:00:00Z", args->expires);
+                        "2030-12-31T18:00:00Z",
+                        args->expires);
     }
     return 1;
 }
@@ -465,12 +479,12 @@ static int check_args(const char *allowed, const args_t *args)
 /* @return 1, or 0 after a complaint */
 static int read_args(int argc, char **argv, args_t *args)
 {
-    static const struct option longs[] = {
-        { "tenant", required_argument, NULL, 't' },
-        { "id", required_argument, NULL, 'i' },
-        { "expires", required_argument, NULL, 'e' },
-        { NULL, 0, NULL, 0 }
-    };
+    static const struct option longs[] = {{"tenant", required_argument, NULL,
+                                           't'},
+                                          {"id", required_argument, NULL, 'i'},
+                                          {"expires", required_argument, NULL,
+                                           'e'},
+                                          {NULL, 0, NULL, 0}};
     int c;
 
     memset(args, 0, sizeof(*args));
@@ -490,9 +504,9 @@ static int read_args(int argc, char **argv, args_t *args)
         }
     }
     if (optind != argc - 1) {
-        return complain("%s; see aigw-key --help",
-                        optind == argc ? "FILE is missing"
-                                       : "more than one FILE");
+        return complain("%s; see aigw-key --help", optind == argc
+                                                       ? "FILE is missing"
+                                                       : "more than one FILE");
     }
     args->file = argv[optind];
     return 1;
@@ -503,8 +517,8 @@ static int run(int argc, char **argv, apr_pool_t *pool)
     args_t args;
     int i;
 
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0
-                     || strcmp(argv[1], "-h") == 0)) {
+    if (argc > 1
+        && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
         fputs(usage_text, stdout);
         return EXIT_SUCCESS;
     }
@@ -519,7 +533,8 @@ static int run(int argc, char **argv, apr_pool_t *pool)
     }
     if (argc > 1) {
         complain("\"%s\" is not a command; allowed are add, list, expire and "
-                 "remove; see aigw-key --help", argv[1]);
+                 "remove; see aigw-key --help",
+                 argv[1]);
     }
     else {
         fputs(usage_text, stderr);

@@ -17,7 +17,7 @@
 
 typedef struct {
     apr_pool_t *pool;
-    const char *key;            /* the first one, NULL: none yet */
+    const char *key; /* the first one, NULL: none yet */
     int conflict;
     int cut;                    /* a query held one */
     apr_array_header_t *traces; /* texts that must not be found elsewhere */
@@ -105,8 +105,8 @@ static void see_param(seen_t *seen, const char *param, apr_size_t n)
     if (!raw || raw + 1 == param + n) {
         return;
     }
-    raw = apr_pstrmemdup(seen->pool, raw + 1,
-                         (apr_size_t)(param + n - raw - 1));
+    raw =
+        apr_pstrmemdup(seen->pool, raw + 1, (apr_size_t)(param + n - raw - 1));
     key = apr_punescape_url(seen->pool, raw, NULL, NULL, 0);
     trace(seen, raw);
     see(seen, key ? key : raw);
@@ -183,8 +183,8 @@ static int note_holder(void *ctx, const char *name, const char *value)
     int i;
 
     for (i = 0; i < holders->seen->traces->nelts; i++) {
-        if (strstr(value, APR_ARRAY_IDX(holders->seen->traces, i,
-                                        const char *))) {
+        if (strstr(value,
+                   APR_ARRAY_IDX(holders->seen->traces, i, const char *))) {
             APR_ARRAY_PUSH(holders->names, const char *) = name;
             return 1;
         }
@@ -203,15 +203,14 @@ static void wipe_table(const seen_t *seen, apr_table_t *table)
     holders.names = apr_array_make(seen->pool, 2, sizeof(const char *));
     apr_table_do(note_holder, &holders, table, NULL);
     for (i = 0; i < holders.names->nelts; i++) {
-        apr_table_unset(table,
-                        APR_ARRAY_IDX(holders.names, i, const char *));
+        apr_table_unset(table, APR_ARRAY_IDX(holders.names, i, const char *));
     }
 }
 
 static void collect_and_wipe(seen_t *seen, request_rec *r)
 {
-    static const char *const fields[] = { "Authorization", "X-Api-Key",
-                                          "Api-Key", "X-Goog-Api-Key" };
+    static const char *const fields[] = {"Authorization", "X-Api-Key",
+                                         "Api-Key", "X-Goog-Api-Key"};
     request_rec *q;
     apr_size_t i;
 
@@ -237,7 +236,7 @@ static void collect_and_wipe(seen_t *seen, request_rec *r)
 aigw_reason_t aigw_identify(request_rec *r, const aigw_keys_t *keys,
                             apr_time_t now, aigw_identity_t *who)
 {
-    seen_t seen = { r->pool, NULL, 0, 0, NULL };
+    seen_t seen = {r->pool, NULL, 0, 0, NULL};
     const aigw_key_t *key;
     aigw_slice_t text;
 

@@ -22,8 +22,8 @@
 
 struct aigw_keys_t {
     int n;
-    aigw_key_t *row;       /* sorted by hash */
-    int start[257];        /* rows of first byte b: start[b] .. start[b+1] */
+    aigw_key_t *row; /* sorted by hash */
+    int start[257];  /* rows of first byte b: start[b] .. start[b+1] */
 };
 
 static int is_blank(char c)
@@ -114,8 +114,7 @@ static int take(const char **p, char c)
 
 static int days_in_month(int y, int m)
 {
-    static const int days[] = { 31, 28, 31, 30, 31, 30,
-                                31, 31, 30, 31, 30, 31 };
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     int leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
     return days[m - 1] + (m == 2 && leap);
 }
@@ -251,8 +250,8 @@ static const char *add_row(apr_array_header_t *rows, apr_hash_t *ids,
 
 static int by_hash(const void *a, const void *b)
 {
-    return memcmp(((const aigw_key_t *)a)->hash,
-                  ((const aigw_key_t *)b)->hash, AIGW_KEY_HASH);
+    return memcmp(((const aigw_key_t *)a)->hash, ((const aigw_key_t *)b)->hash,
+                  AIGW_KEY_HASH);
 }
 
 static aigw_keys_t *make_set(apr_array_header_t *rows, apr_pool_t *pool)
@@ -322,13 +321,16 @@ static const char *check_file(apr_file_t *file, const char *path,
         return apr_psprintf(pool, "%s is not a regular file", path);
     }
     if (st->st_mode & S_IWOTH) {
-        return apr_psprintf(pool, "%s can be written to by every user of "
+        return apr_psprintf(pool,
+                            "%s can be written to by every user of "
                             "this host (mode %03o); allowed is mode 600",
                             path, (unsigned)(st->st_mode & 0777));
     }
     if (st->st_size > KEY_FILE_MAX) {
-        return apr_psprintf(pool, "%s is larger than a key file can be "
-                            "(%d bytes)", path, KEY_FILE_MAX);
+        return apr_psprintf(pool,
+                            "%s is larger than a key file can be "
+                            "(%d bytes)",
+                            path, KEY_FILE_MAX);
     }
     return NULL;
 }
@@ -342,9 +344,9 @@ const char *aigw_keys_load(aigw_keys_t **keys, const char *path,
     apr_size_t n = 0;
     const char *fault;
     /* Not blocking: a FIFO must not hang configtest. */
-    apr_status_t rv = apr_file_open(&file, path,
-                                    APR_FOPEN_READ | APR_FOPEN_NONBLOCK, 0,
-                                    pool);
+    apr_status_t rv =
+        apr_file_open(&file, path, APR_FOPEN_READ | APR_FOPEN_NONBLOCK, 0,
+                      pool);
 
     if (rv != APR_SUCCESS) {
         return load_fault(path, "cannot be opened", rv, pool);

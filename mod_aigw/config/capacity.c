@@ -29,10 +29,10 @@
 #define FACTOR_MAX 1000000
 
 typedef struct {
-    int async;       /* the event MPM */
-    int threads;     /* of a child */
-    int factor;      /* AsyncRequestWorkerFactor, whole part as the MPM uses */
-    int children;    /* at most, of one generation */
+    int async;    /* the event MPM */
+    int threads;  /* of a child */
+    int factor;   /* AsyncRequestWorkerFactor, whole part as the MPM uses */
+    int children; /* at most, of one generation */
     int server_limit;
     int spare_threads; /* MaxSpareThreads */
 } mpm_t;
@@ -40,8 +40,8 @@ typedef struct {
 static int query(int code, int otherwise)
 {
     int value = otherwise;
-    return ap_mpm_query(code, &value) == APR_SUCCESS && value > 0
-               ? value : otherwise;
+    return ap_mpm_query(code, &value) == APR_SUCCESS && value > 0 ? value
+                                                                  : otherwise;
 }
 
 /* The last AsyncRequestWorkerFactor in the tree counts. */
@@ -70,8 +70,7 @@ static void read_mpm(mpm_t *mpm)
 /* All that the MPM lets a child hold when no web site needs anything. */
 static apr_int64_t carried(const mpm_t *mpm)
 {
-    return mpm->async ? (apr_int64_t)mpm->threads * mpm->factor
-                      : mpm->threads;
+    return mpm->async ? (apr_int64_t)mpm->threads * mpm->factor : mpm->threads;
 }
 
 /* @return the limit, -1 for none */
@@ -116,7 +115,8 @@ static void warn_threads(const mpm_t *mpm, int wanted, server_rec *s)
         aigw_slog(s, AIGWNO(0120), APLOG_WARNING, 0,
                   "AIGWMaxStreams %d: under this MPM each stream holds a "
                   "thread, and a child has %d of them; use the event MPM, or "
-                  "write AIGWMaxStreams %d", wanted, mpm->threads,
+                  "write AIGWMaxStreams %d",
+                  wanted, mpm->threads,
                   mpm->threads > 1 ? mpm->threads / 2 : 1);
         return;
     }
@@ -124,8 +124,9 @@ static void warn_threads(const mpm_t *mpm, int wanted, server_rec *s)
               "AIGWMaxStreams %d: ThreadsPerChild %d x "
               "AsyncRequestWorkerFactor %d let a child hold %" APR_INT64_T_FMT
               " connections; write AsyncRequestWorkerFactor %d, or a lower "
-              "AIGWMaxStreams", wanted, mpm->threads, mpm->factor,
-              carried(mpm), 2 * wanted / mpm->threads + 1);
+              "AIGWMaxStreams",
+              wanted, mpm->threads, mpm->factor, carried(mpm),
+              2 * wanted / mpm->threads + 1);
 }
 
 static void warn_descriptors(const mpm_t *mpm, int wanted, server_rec *s)
@@ -139,7 +140,8 @@ static void warn_descriptors(const mpm_t *mpm, int wanted, server_rec *s)
                   "in each child and the limit is %" APR_INT64_T_FMT "; raise "
                   "it (systemd: LimitNOFILE=%" APR_INT64_T_FMT "; Debian's "
                   "apachectl: APACHE_ULIMIT_MAX_FILES), or write a lower "
-                  "AIGWMaxStreams", wanted, needed, limit, needed);
+                  "AIGWMaxStreams",
+                  wanted, needed, limit, needed);
     }
 }
 
@@ -154,15 +156,14 @@ static void warn_children(const mpm_t *mpm, int wanted, server_rec *s)
                   "AIGWMaxStreams %d: ServerLimit %d leaves no room beside %d "
                   "children for those of an earlier generation whose streams "
                   "still run after a graceful restart; write ServerLimit %d",
-                  wanted, mpm->server_limit, mpm->children,
-                  4 * mpm->children);
+                  wanted, mpm->server_limit, mpm->children, 4 * mpm->children);
     }
     if (mpm->spare_threads < all) {
         aigw_slog(s, AIGWNO(0124), APLOG_WARNING, 0,
                   "AIGWMaxStreams %d: threads of streams look idle, so that "
                   "MaxSpareThreads %d ends children that carry streams; write "
-                  "MaxSpareThreads %d (MaxRequestWorkers)", wanted,
-                  mpm->spare_threads, all);
+                  "MaxSpareThreads %d (MaxRequestWorkers)",
+                  wanted, mpm->spare_threads, all);
     }
 }
 

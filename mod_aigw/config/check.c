@@ -85,8 +85,7 @@ static const apr_array_header_t *own_rows(server_rec *s)
 {
     const apr_array_header_t *rows = aigw_config_server(s)->models;
 
-    if (s->is_virtual
-        && rows == aigw_config_server(ap_server_conf)->models) {
+    if (s->is_virtual && rows == aigw_config_server(ap_server_conf)->models) {
         return NULL;
     }
     return rows;
@@ -99,8 +98,7 @@ static int check_models(server_rec *s)
     for (; s; s = s->next) {
         const apr_array_header_t *rows = own_rows(s);
         for (i = 0; rows && i < rows->nelts; i++) {
-            faults += check_row(s, APR_ARRAY_IDX(rows, i,
-                                                 aigw_model_row_t *));
+            faults += check_row(s, APR_ARRAY_IDX(rows, i, aigw_model_row_t *));
         }
     }
     return faults;
@@ -144,8 +142,8 @@ static int check_places(const server_rec *main_s)
                       "%s: AIGWEngine On in <Location %s>: nothing says who "
                       "may call; write AIGWKeyFile with a file that aigw-key "
                       "made, such as AIGWKeyFile conf/aigw.keys, or "
-                      "AIGWKeyFile none if everybody may", p->dir->where,
-                      p->path);
+                      "AIGWKeyFile none if everybody may",
+                      p->dir->where, p->path);
             faults++;
         }
     }
@@ -184,14 +182,15 @@ static int check_logs(server_rec *s, apr_pool_t *ptemp)
             continue;
         }
         done = spec;
-        folder = ap_make_dirstr_parent(ptemp,
-                                       ap_server_root_relative(ptemp, spec));
+        folder =
+            ap_make_dirstr_parent(ptemp, ap_server_root_relative(ptemp, spec));
         if (apr_stat(&info, folder, APR_FINFO_TYPE, ptemp) != APR_SUCCESS
             || info.filetype != APR_DIR) {
             aigw_slog(s, AIGWNO(0114), FAULT, 0,
                       "AIGWUsageLog %s: there is no folder %s; allowed is a "
                       "file in a folder that is there, such as AIGWUsageLog "
-                      "logs/usage.log", spec, folder);
+                      "logs/usage.log",
+                      spec, folder);
             faults++;
         }
     }
@@ -203,15 +202,15 @@ static int check_tls(const aigw_main_t *conf, apr_pool_t *pconf, server_rec *s)
     int i, faults = 0;
 
     for (i = 0; i < conf->upstreams->nelts; i++) {
-        aigw_upstream_t *up = APR_ARRAY_IDX(conf->upstreams, i,
-                                            aigw_upstream_t *);
+        aigw_upstream_t *up =
+            APR_ARRAY_IDX(conf->upstreams, i, aigw_upstream_t *);
         const char *why = "";
 
         if (!up->tls || up->tls_ctx) {
             continue;
         }
-        up->tls_ctx = aigw_tls_ctx_create(pconf, up->host, up->ca, up->verify,
-                                          &why);
+        up->tls_ctx =
+            aigw_tls_ctx_create(pconf, up->host, up->ca, up->verify, &why);
         if (!up->tls_ctx) {
             aigw_slog(s, AIGWNO(0113), FAULT, 0, "%s: AIGWUpstream %s: %s",
                       up->where, up->name, why);
@@ -245,20 +244,20 @@ static void warn_upstream(const aigw_upstream_t *up, server_rec *s)
         aigw_slog(s, AIGWNO(0130), APLOG_WARNING, 0,
                   "%s: AIGWUpstream %s: verify=off: whoever is on the way to "
                   "%s can read the account's key and all requests; write "
-                  "ca=FILE for a certificate of your own", up->where,
-                  up->name, up->host);
+                  "ca=FILE for a certificate of your own",
+                  up->where, up->name, up->host);
     }
     if (!up->tls && *up->auth_line && !is_loopback(up->host)) {
         aigw_slog(s, AIGWNO(0131), APLOG_WARNING, 0,
                   "%s: AIGWUpstream %s: the account's key goes to %s by plain "
-                  "http; write https:// in its URL", up->where, up->name,
-                  up->host);
+                  "http; write https:// in its URL",
+                  up->where, up->name, up->host);
     }
     if (up->key_open) {
         aigw_slog(s, AIGWNO(0132), APLOG_WARNING, 0,
                   "%s: AIGWUpstream %s: other users can read the key file "
-                  "%s; allowed is mode 600, as by: chmod 600 %s", up->where,
-                  up->name, up->key_file, up->key_file);
+                  "%s; allowed is mode 600, as by: chmod 600 %s",
+                  up->where, up->name, up->key_file, up->key_file);
     }
 }
 
@@ -268,7 +267,8 @@ static void warn_row(const aigw_model_row_t *row, server_rec *s)
     if (row->candidates->nelts > 1) {
         aigw_slog(s, AIGWNO(0133), APLOG_WARNING, 0,
                   "%s: AIGWModel %s: only %s is asked; the upstreams after "
-                  "it are not tried when it fails", row->where, row->pattern,
+                  "it are not tried when it fails",
+                  row->where, row->pattern,
                   APR_ARRAY_IDX(row->candidates, 0, aigw_candidate_t)
                       .upstream_name);
     }
@@ -292,8 +292,7 @@ static void warn_all(const aigw_main_t *conf, server_rec *s)
 
     warn_models(s);
     for (i = 0; i < conf->upstreams->nelts; i++) {
-        warn_upstream(APR_ARRAY_IDX(conf->upstreams, i, aigw_upstream_t *),
-                      s);
+        warn_upstream(APR_ARRAY_IDX(conf->upstreams, i, aigw_upstream_t *), s);
     }
     aigw_capacity_warn(conf, s);
 }

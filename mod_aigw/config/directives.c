@@ -33,6 +33,7 @@ aigw_server_t *aigw_config_server_of(cmd_parms *cmd)
 
 static const char *places_text(int places)
 {
+    /* clang-format off */
     static const char *const text[] = {
         "nowhere", "the server config", "a virtual host",
         "the server config or a virtual host", "a literal <Location>",
@@ -40,6 +41,7 @@ static const char *places_text(int places)
         "a virtual host or a literal <Location>",
         "the server config, a virtual host or a literal <Location>"
     };
+    /* clang-format on */
     return text[places & 7];
 }
 
@@ -77,8 +79,8 @@ const char *aigw_config_place(cmd_parms *cmd)
         place = AIGW_IN_SERVER;
     }
     else {
-        where = apr_pstrcat(cmd->pool, parent->directive, " ", parent->args,
-                            NULL);
+        where =
+            apr_pstrcat(cmd->pool, parent->directive, " ", parent->args, NULL);
         if (ap_cstr_casecmp(parent->directive, "<VirtualHost") == 0) {
             place = AIGW_IN_VHOST;
         }
@@ -90,10 +92,12 @@ const char *aigw_config_place(cmd_parms *cmd)
     if (info->places & place) {
         return NULL;
     }
-    return apr_psprintf(cmd->pool, "%s stands in %s%s%s; allowed is %s, as "
-                        "in: %s", cmd->cmd->name, where,
-                        fault ? ", which is " : "", fault ? fault : "",
-                        places_text(info->places), info->syntax);
+    return apr_psprintf(cmd->pool,
+                        "%s stands in %s%s%s; allowed is %s, as "
+                        "in: %s",
+                        cmd->cmd->name, where, fault ? ", which is " : "",
+                        fault ? fault : "", places_text(info->places),
+                        info->syntax);
 }
 
 /* "/v1/" and "/v1" name one prefix; "/" is the empty one. */
@@ -112,7 +116,8 @@ static const char *set_engine(cmd_parms *cmd, void *dir, const char *arg)
         return fault;
     }
     if (aigw_value_flag(arg, &dc->engine)) {
-        return apr_psprintf(cmd->pool, "AIGWEngine %s is not understood; "
+        return apr_psprintf(cmd->pool,
+                            "AIGWEngine %s is not understood; "
                             "allowed is On or Off, such as AIGWEngine On",
                             arg);
     }
@@ -134,9 +139,11 @@ static const char *read_keys(cmd_parms *cmd, const char *arg,
     }
     path = ap_server_root_relative(cmd->pool, arg);
     if (!path || !*arg) {
-        return apr_psprintf(cmd->pool, "AIGWKeyFile \"%s\" is not a path; "
+        return apr_psprintf(cmd->pool,
+                            "AIGWKeyFile \"%s\" is not a path; "
                             "allowed is a file or none, such as "
-                            "AIGWKeyFile conf/aigw.keys", arg);
+                            "AIGWKeyFile conf/aigw.keys",
+                            arg);
     }
     fault = aigw_keys_load(keys, path, cmd->pool);
     return fault ? apr_psprintf(cmd->pool, "AIGWKeyFile: %s", fault) : NULL;
@@ -170,9 +177,11 @@ static const char *set_usage_log(cmd_parms *cmd, void *dir, const char *arg)
     }
     if (strcmp(arg, "|") == 0
         || (*arg != '|' && !ap_server_root_relative(cmd->temp_pool, arg))) {
-        return apr_psprintf(cmd->pool, "AIGWUsageLog \"%s\" names nothing; "
+        return apr_psprintf(cmd->pool,
+                            "AIGWUsageLog \"%s\" names nothing; "
                             "allowed is a file or \"|program\", such as "
-                            "AIGWUsageLog logs/usage.log", arg);
+                            "AIGWUsageLog logs/usage.log",
+                            arg);
     }
     aigw_config_server_of(cmd)->log_spec = arg;
     return NULL;
@@ -188,9 +197,11 @@ static const char *set_price_file(cmd_parms *cmd, void *dir, const char *arg)
         return fault;
     }
     if (!path) {
-        return apr_psprintf(cmd->pool, "AIGWPriceFile \"%s\" is not a path; "
+        return apr_psprintf(cmd->pool,
+                            "AIGWPriceFile \"%s\" is not a path; "
                             "allowed is a file, such as "
-                            "AIGWPriceFile conf/prices.json", arg);
+                            "AIGWPriceFile conf/prices.json",
+                            arg);
     }
     aigw_config_main()->price_file = path;
     return NULL;
@@ -206,7 +217,8 @@ static const char *set_max_body(cmd_parms *cmd, void *dir, const char *arg)
         return fault;
     }
     if (aigw_value_size(arg, &size) || size < 1 || size > MAX_BODY_LIMIT) {
-        return apr_psprintf(cmd->pool, "AIGWMaxBody %s is not understood; "
+        return apr_psprintf(cmd->pool,
+                            "AIGWMaxBody %s is not understood; "
                             "allowed is a number of bytes, or one with K, M "
                             "or G, from 1 to 1G, such as AIGWMaxBody 64M",
                             arg);
@@ -223,11 +235,12 @@ static const char *set_max_streams(cmd_parms *cmd, void *dir, const char *arg)
     if (fault) {
         return fault;
     }
-    if (aigw_value_count(arg, 1, 1000000,
-                         &aigw_config_main()->max_streams)) {
-        return apr_psprintf(cmd->pool, "AIGWMaxStreams %s is not understood; "
+    if (aigw_value_count(arg, 1, 1000000, &aigw_config_main()->max_streams)) {
+        return apr_psprintf(cmd->pool,
+                            "AIGWMaxStreams %s is not understood; "
                             "allowed is a whole number from 1 to 1000000, "
-                            "such as AIGWMaxStreams 5000", arg);
+                            "such as AIGWMaxStreams 5000",
+                            arg);
     }
     return NULL;
 }

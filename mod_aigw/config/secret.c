@@ -32,23 +32,29 @@ static const char *take_line(char *buf, apr_size_t n, aigw_secret_t *out,
         len++;
     }
     if (len == KEY_MAX) {
-        fault = apr_psprintf(pool, "%s: its first line is longer than a key "
-                             "can be (%d bytes)", out->from, KEY_MAX - 1);
+        fault = apr_psprintf(pool,
+                             "%s: its first line is longer than a key "
+                             "can be (%d bytes)",
+                             out->from, KEY_MAX - 1);
     }
     else if (len > 0 && buf[len - 1] == '\r') {
         len--;
     }
     for (n = 0; !fault && n < len; n++) {
         if (buf[n] <= ' ' || buf[n] > '~') {
-            fault = apr_psprintf(pool, "%s: byte %" APR_SIZE_T_FMT " of its "
+            fault = apr_psprintf(pool,
+                                 "%s: byte %" APR_SIZE_T_FMT " of its "
                                  "first line is a blank, a control character "
                                  "or not ASCII; allowed is the key alone on "
-                                 "the first line", out->from, n + 1);
+                                 "the first line",
+                                 out->from, n + 1);
         }
     }
     if (!fault && len == 0) {
-        fault = apr_psprintf(pool, "%s: its first line is empty; allowed is "
-                             "the key alone on the first line", out->from);
+        fault = apr_psprintf(pool,
+                             "%s: its first line is empty; allowed is "
+                             "the key alone on the first line",
+                             out->from);
     }
     if (!fault) {
         out->key = apr_pstrmemdup(pool, buf, len);
@@ -89,8 +95,8 @@ static const char *read_file(const char *path, aigw_secret_t *out,
                "key=file:conf/openai.key";
     }
     /* Not blocking: a FIFO must not hang configtest. */
-    rv = apr_file_open(&file, out->from,
-                       APR_FOPEN_READ | APR_FOPEN_NONBLOCK, 0, ptemp);
+    rv = apr_file_open(&file, out->from, APR_FOPEN_READ | APR_FOPEN_NONBLOCK,
+                       0, ptemp);
     if (rv != APR_SUCCESS) {
         return read_fault("cannot be opened", rv, out, pool);
     }
@@ -205,12 +211,14 @@ static const char *run_program(const char *command, aigw_secret_t *out,
     code = reap(&proc, rv == APR_SUCCESS ? deadline : 0);
     if (rv != APR_SUCCESS || code != 0) {
         OPENSSL_cleanse(buf, sizeof(buf));
-        return apr_psprintf(pool, APR_STATUS_IS_TIMEUP(rv) || code == -1
+        return apr_psprintf(pool,
+                            APR_STATUS_IS_TIMEUP(rv) || code == -1
                                 ? "%s gave no answer within %d s"
                                 : "%s ended with an error (exit code %d)",
                             out->from,
                             APR_STATUS_IS_TIMEUP(rv) || code == -1
-                                ? (int)apr_time_sec(EXEC_TIMEOUT) : code);
+                                ? (int)apr_time_sec(EXEC_TIMEOUT)
+                                : code);
     }
     return take_line(buf, n, out, pool);
 }

@@ -36,9 +36,11 @@ static const char *check_pattern(cmd_parms *cmd, const char *pattern)
         return apr_psprintf(cmd->pool, "AIGWModel: the pattern %s", fault);
     }
     if (star && star[1]) {
-        return apr_psprintf(cmd->pool, "AIGWModel %s: '*' stands inside the "
+        return apr_psprintf(cmd->pool,
+                            "AIGWModel %s: '*' stands inside the "
                             "pattern; allowed is one '*' at its end, such as "
-                            "AIGWModel gpt-* openai", pattern);
+                            "AIGWModel gpt-* openai",
+                            pattern);
     }
     return NULL;
 }
@@ -56,17 +58,19 @@ static const char *add_candidate(cmd_parms *cmd, aigw_model_row_t *row,
     }
     fault = aigw_value_name(cand->upstream_name);
     if (fault) {
-        return apr_psprintf(cmd->pool, "AIGWModel %s: \"%s\" is not the name "
+        return apr_psprintf(cmd->pool,
+                            "AIGWModel %s: \"%s\" is not the name "
                             "of an upstream; allowed is NAME or "
                             "NAME=REMOTE-MODEL, NAME being %s",
                             row->pattern, arg, fault);
     }
     fault = cand->remote ? check_model_name(cand->remote) : NULL;
     if (fault) {
-        return apr_psprintf(cmd->pool, "AIGWModel %s: the model name after "
+        return apr_psprintf(cmd->pool,
+                            "AIGWModel %s: the model name after "
                             "%s= %s; allowed is the name that the upstream "
-                            "knows, such as openai=gpt-4.1", row->pattern,
-                            cand->upstream_name, fault);
+                            "knows, such as openai=gpt-4.1",
+                            row->pattern, cand->upstream_name, fault);
     }
     return NULL;
 }
@@ -84,22 +88,26 @@ const char *aigw_config_set_model(cmd_parms *cmd, void *dir, int argc,
         return fault;
     }
     if (argc < 2 || argc >= AIGW_MAX_ARGS) {
-        return apr_psprintf(cmd->pool, "AIGWModel has %d arguments; allowed "
+        return apr_psprintf(cmd->pool,
+                            "AIGWModel has %d arguments; allowed "
                             "is a pattern and 1 to %d upstreams, such as "
-                            "AIGWModel gpt-* openai", argc, AIGW_MAX_ARGS - 2);
+                            "AIGWModel gpt-* openai",
+                            argc, AIGW_MAX_ARGS - 2);
     }
     fault = check_pattern(cmd, argv[0]);
     row = apr_pcalloc(cmd->pool, sizeof(*row));
     row->pattern = argv[0];
     row->where = aigw_config_where(cmd);
-    row->candidates = apr_array_make(cmd->pool, argc - 1,
-                                     sizeof(aigw_candidate_t));
+    row->candidates =
+        apr_array_make(cmd->pool, argc - 1, sizeof(aigw_candidate_t));
     row->deny = argc == 2 && strcmp(argv[1], "deny") == 0;
     for (i = 1; i < argc && !fault && !row->deny; i++) {
         fault = strcmp(argv[i], "deny") == 0
-                    ? apr_psprintf(cmd->pool, "AIGWModel %s: deny stands "
+                    ? apr_psprintf(cmd->pool,
+                                   "AIGWModel %s: deny stands "
                                    "beside upstreams; allowed is deny alone, "
-                                   "such as AIGWModel * deny", argv[0])
+                                   "such as AIGWModel * deny",
+                                   argv[0])
                     : add_candidate(cmd, row, argv[i]);
     }
     if (!sc->models) {

@@ -20,7 +20,7 @@ struct option_t {
     const char *name;
     const char *(*set)(cmd_parms *cmd, aigw_upstream_t *up,
                        const option_t *opt, const char *value);
-    apr_size_t at;           /* offset of the member that it sets */
+    apr_size_t at; /* offset of the member that it sets */
     int may_be_zero;
 };
 
@@ -61,7 +61,7 @@ static const char *set_max(cmd_parms *cmd, aigw_upstream_t *up,
 static const char *set_usage(cmd_parms *cmd, aigw_upstream_t *up,
                              const option_t *opt, const char *value)
 {
-    static const char *const words[] = { "leave", "ask", NULL };
+    static const char *const words[] = {"leave", "ask", NULL};
     int choice = aigw_value_choice(value, words);
 
     (void)cmd;
@@ -81,11 +81,13 @@ static const char *set_dialect(cmd_parms *cmd, aigw_upstream_t *up,
 static const char *set_profile(cmd_parms *cmd, aigw_upstream_t *up,
                                const option_t *opt, const char *value)
 {
+    /* clang-format off */
     static const char *const words[] = {
         "deepseek", "gemini", "groq", "llamacpp", "mistral", "moonshot",
         "ollama", "openrouter", "perplexity", "qwen", "sglang", "vllm",
         "xai", "zhipu", NULL
     };
+    /* clang-format on */
     int choice = aigw_value_choice(value, words);
 
     (void)opt;
@@ -111,6 +113,7 @@ static const char *set_ca(cmd_parms *cmd, aigw_upstream_t *up,
  * gateway's own business. */
 static int is_own_field(const char *name)
 {
+    /* clang-format off */
     static const char *const own[] = {
         "connection", "keep-alive", "te", "trailer", "transfer-encoding",
         "upgrade", "proxy-authenticate", "proxy-authorization",
@@ -118,6 +121,7 @@ static int is_own_field(const char *name)
         "accept-encoding", "content-encoding", "authorization", "x-api-key",
         "api-key", "x-goog-api-key", NULL
     };
+    /* clang-format on */
     return aigw_value_choice(name, own) >= 0;
 }
 
@@ -154,7 +158,8 @@ static const char *set_header(cmd_parms *cmd, aigw_upstream_t *up,
             return allowed;
         }
         if (is_own_field(name)) {
-            return apr_psprintf(cmd->pool, "any field that the gateway does "
+            return apr_psprintf(cmd->pool,
+                                "any field that the gateway does "
                                 "not set itself, and %s is one that it does",
                                 name);
         }
@@ -163,6 +168,7 @@ static const char *set_header(cmd_parms *cmd, aigw_upstream_t *up,
     return NULL;
 }
 
+/* clang-format off */
 static const option_t options[] = {
     { "dialect", set_dialect, 0, 0 },
     { "profile", set_profile, 0, 0 },
@@ -178,6 +184,7 @@ static const option_t options[] = {
     { "usage", set_usage, offsetof(aigw_upstream_t, ask_usage), 0 },
     { NULL, NULL, 0, 0 }
 };
+/* clang-format on */
 
 /* pconf's memory is used again after a restart. */
 static apr_status_t cleanse(void *text)
@@ -190,8 +197,8 @@ static const char *set_key(cmd_parms *cmd, aigw_upstream_t *up,
                            const char *spec)
 {
     aigw_secret_t secret;
-    const char *fault = aigw_secret_read(spec, &secret, cmd->pool,
-                                         cmd->temp_pool);
+    const char *fault =
+        aigw_secret_read(spec, &secret, cmd->pool, cmd->temp_pool);
 
     if (fault) {
         return apr_psprintf(cmd->pool, "AIGWUpstream %s: key=: %s", up->name,
@@ -219,17 +226,20 @@ static const char *set_option(cmd_parms *cmd, aigw_upstream_t *up,
     for (opt = options; opt->name; opt++) {
         if (strcmp(opt->name, key) == 0) {
             allowed = opt->set(cmd, up, opt, value);
-            return allowed ? apr_psprintf(cmd->pool, "AIGWUpstream %s: "
+            return allowed ? apr_psprintf(cmd->pool,
+                                          "AIGWUpstream %s: "
                                           "%s=%s is not understood; allowed "
-                                          "is %s", up->name, key, value,
-                                          allowed)
+                                          "is %s",
+                                          up->name, key, value, allowed)
                            : NULL;
         }
     }
-    return apr_psprintf(cmd->pool, "AIGWUpstream %s: %s= is not known; "
+    return apr_psprintf(cmd->pool,
+                        "AIGWUpstream %s: %s= is not known; "
                         "allowed are key, dialect, profile, ca, verify, "
                         "connect, first, idle, total, keepalive, max, header "
-                        "and usage, such as idle=120s", up->name, key);
+                        "and usage, such as idle=120s",
+                        up->name, key);
 }
 
 static const char *set_options(cmd_parms *cmd, aigw_upstream_t *up, int argc,
@@ -241,14 +251,18 @@ static const char *set_options(cmd_parms *cmd, aigw_upstream_t *up, int argc,
 
     for (i = 2; i < argc && !fault; i++) {
         if (!aigw_value_split(cmd->pool, argv[i], &key, &value)) {
-            return apr_psprintf(cmd->pool, "AIGWUpstream %s: argument %d has "
+            return apr_psprintf(cmd->pool,
+                                "AIGWUpstream %s: argument %d has "
                                 "no key=value form (it is not shown, as it "
                                 "may be a key); allowed is for instance "
-                                "key=file:conf/openai.key", up->name, i + 1);
+                                "key=file:conf/openai.key",
+                                up->name, i + 1);
         }
         if (apr_table_get(seen, key)) {
-            return apr_psprintf(cmd->pool, "AIGWUpstream %s: %s= is said "
-                                "twice; allowed is once", up->name, key);
+            return apr_psprintf(cmd->pool,
+                                "AIGWUpstream %s: %s= is said "
+                                "twice; allowed is once",
+                                up->name, key);
         }
         apr_table_setn(seen, key, "");
         fault = strcmp(key, "key") == 0 ? set_key(cmd, up, value)
@@ -264,11 +278,12 @@ static const char *set_url(cmd_parms *cmd, aigw_upstream_t *up,
     const char *fault = aigw_url_parse(text, &url, cmd->pool);
 
     if (fault) {
-        return apr_psprintf(cmd->pool, "AIGWUpstream %s: the URL \"%s\" is "
+        return apr_psprintf(cmd->pool,
+                            "AIGWUpstream %s: the URL \"%s\" is "
                             "not usable: %s; allowed is "
                             "http[s]://host[:port][/path], such as "
-                            "https://api.openai.com/v1", up->name,
-                            aigw_url_shown(cmd->pool, text), fault);
+                            "https://api.openai.com/v1",
+                            up->name, aigw_url_shown(cmd->pool, text), fault);
     }
     up->tls = url.tls;
     up->host = url.host;
@@ -284,15 +299,17 @@ static const char *check_name(cmd_parms *cmd, const char *name)
     const char *allowed = aigw_value_name(name);
 
     if (allowed || strcmp(name, "deny") == 0) {
-        return apr_psprintf(cmd->pool, "AIGWUpstream: \"%s\" cannot be the "
+        return apr_psprintf(cmd->pool,
+                            "AIGWUpstream: \"%s\" cannot be the "
                             "name of an upstream; allowed are %s",
                             name, allowed ? allowed : "all but deny");
     }
     if (other) {
-        return apr_psprintf(cmd->pool, "AIGWUpstream %s: there is an upstream "
+        return apr_psprintf(cmd->pool,
+                            "AIGWUpstream %s: there is an upstream "
                             "of this name already, at %s; allowed is one "
-                            "name once, such as %s-2", name, other->where,
-                            name);
+                            "name once, such as %s-2",
+                            name, other->where, name);
     }
     return NULL;
 }
@@ -333,11 +350,13 @@ const char *aigw_config_set_upstream(cmd_parms *cmd, void *dir, int argc,
         return fault;
     }
     if (argc < 2 || argc >= AIGW_MAX_ARGS) {
-        return apr_psprintf(cmd->pool, "AIGWUpstream has %d arguments; "
+        return apr_psprintf(cmd->pool,
+                            "AIGWUpstream has %d arguments; "
                             "allowed is a name, a URL and key=value pairs, "
                             "such as AIGWUpstream openai "
                             "https://api.openai.com/v1 "
-                            "key=file:conf/openai.key", argc);
+                            "key=file:conf/openai.key",
+                            argc);
     }
     fault = check_name(cmd, argv[0]);
     if (fault) {

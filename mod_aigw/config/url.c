@@ -41,8 +41,8 @@ static int host_ok(const char *host)
 {
     const char *p, *last;
 
-    if (!*host || strlen(host) > HOST_MAX || strstr(host, "..")
-        || *host == '.' || *host == '-') {
+    if (!*host || strlen(host) > HOST_MAX || strstr(host, "..") || *host == '.'
+        || *host == '-') {
         return 0;
     }
     for (p = host; *p; p++) {
@@ -128,8 +128,7 @@ static const char *check_path(const char *path)
                    "(allowed are letters, digits and -._~!$&'()*+,;=:@/)";
         }
         if (*p == '/'
-            && (p[1] == '/' || !p[1]
-                || (p[1] == '.' && (p[2] == '/' || !p[2]))
+            && (p[1] == '/' || !p[1] || (p[1] == '.' && (p[2] == '/' || !p[2]))
                 || (p[1] == '.' && p[2] == '.' && (p[3] == '/' || !p[3])))) {
             return "its path holds an empty segment, '.' or '..'";
         }
@@ -140,8 +139,8 @@ static const char *check_path(const char *path)
 static const char *make_host_field(const aigw_url_t *url, apr_pool_t *pool)
 {
     int v6 = strchr(url->host, ':') != NULL;
-    const char *host = v6 ? apr_pstrcat(pool, "[", url->host, "]", NULL)
-                          : url->host;
+    const char *host =
+        v6 ? apr_pstrcat(pool, "[", url->host, "]", NULL) : url->host;
 
     if (url->port == (url->tls ? 443 : 80)) {
         return host;
@@ -149,8 +148,7 @@ static const char *make_host_field(const aigw_url_t *url, apr_pool_t *pool)
     return apr_psprintf(pool, "%s:%u", host, (unsigned)url->port);
 }
 
-const char *aigw_url_parse(const char *text, aigw_url_t *out,
-                           apr_pool_t *pool)
+const char *aigw_url_parse(const char *text, aigw_url_t *out, apr_pool_t *pool)
 {
     const char *rest = read_scheme(text, out), *fault;
     char *path;

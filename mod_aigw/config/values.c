@@ -37,6 +37,7 @@ const char *aigw_value_duration(const char *text, apr_interval_time_t *out)
 {
     static const char allowed[] =
         "a whole number with ms, s, m or h, at most 24h, such as 5s";
+    /* clang-format off */
     static const struct {
         const char *unit;
         apr_int64_t usec;
@@ -47,6 +48,7 @@ const char *aigw_value_duration(const char *text, apr_interval_time_t *out)
         { "m", 60 * APR_INT64_C(1000000) },
         { "h", 3600 * APR_INT64_C(1000000) },
     };
+    /* clang-format on */
     apr_int64_t n;
     apr_size_t i;
     const char *rest = read_number(text, DURATION_MAX, &n);
@@ -161,8 +163,8 @@ const char *aigw_value_words(apr_pool_t *pool, const char *const *words)
     int i;
 
     for (i = 1; words[i]; i++) {
-        text = apr_pstrcat(pool, text, words[i + 1] ? ", " : " or ",
-                           words[i], NULL);
+        text = apr_pstrcat(pool, text, words[i + 1] ? ", " : " or ", words[i],
+                           NULL);
     }
     return text;
 }
