@@ -512,3 +512,48 @@ def test_061_the_shipped_example_passes_configtest(servers):
     enough = descriptors() >= 2 * streams + 128 + 4 * 25
     assert re.findall(r"AIGW01\d\d", said) == \
         ([] if enough else ["AIGW0122"])
+
+
+# ---- the module in another httpd ---------------------------------------------
+def built_for(minor, to):
+    """A copy of the module that was built for this minor module magic
+    number: the second int of its record."""
+    listed = subprocess.run(["nm", "-D", "--defined-only", paths.MODULE],
+                            check=True, capture_output=True, text=True)
+    address = int(listed.stdout.split()[0], 16)
+    sections = subprocess.run(["readelf", "-SW", paths.MODULE], check=True,
+                              capture_output=True, text=True).stdout
+    image = bytearray(paths.MODULE.read_bytes())
+    for start, offset, size in re.findall(
+            r" PROGBITS +(\w+) (\w+) (\w+) ", sections):
+        at = address - int(start, 16)
+        if 0 <= at < int(size, 16):
+            at += int(offset, 16) + 4
+            now = int.from_bytes(image[at:at + 4], sys.byteorder)
+            assert 129 <= now < 1000, "no minor number there"
+            image[at:at + 4] = (minor or now).to_bytes(4, sys.byteorder)
+            to.write_bytes(image)
+            os.chmod(to, 0o755)
+            return now
+    raise AssertionError("aigw_module is in no section")
+
+
+def test_062_an_httpd_older_than_the_module_is_told(servers):
+    server = servers.make("")
+    copy = server.root / "mod_aigw.so"
+    now = built_for(999, copy)
+    server.head = server.head.replace(str(paths.MODULE), str(copy))
+    server.write_conf(GATEWAY)
+    said = server.fails_to_start()
+    assert "AIGW0101: mod_aigw was built for an httpd with module magic " \
+        f"number 20120211:999, and this one has 20120211:{now}" in said
+    assert "build mod_aigw with this httpd's apxs" in said
+
+
+def test_063_an_httpd_newer_than_the_module_is_fine(servers):
+    server = servers.make("")
+    copy = server.root / "mod_aigw.so"
+    built_for(129, copy)
+    server.head = server.head.replace(str(paths.MODULE), str(copy))
+    server.write_conf("AIGWMaxStreams 5\n")
+    assert server.configtest() == (0, "Syntax OK\n")
