@@ -202,14 +202,25 @@ static int is_error(const aigw_record_t *rec)
            || rec->end == AIGW_END_REFUSED;
 }
 
+/* A provider may have charged for it, and nobody said how much: it was sent,
+ * and not answered with an error. */
+static int is_unknown(const aigw_record_t *rec)
+{
+    return rec->usage.source == AIGW_USAGE_NONE
+           && rec->end != AIGW_END_REFUSED && rec->upstream_status < 400
+           && rec->reason != AIGW_REASON_RESOLVE
+           && rec->reason != AIGW_REASON_CONNECT
+           && rec->reason != AIGW_REASON_CONNECT_TIMEOUT
+           && rec->reason != AIGW_REASON_TLS;
+}
+
 static void count_kind(aigw_group_t *g, const aigw_record_t *rec, int priced)
 {
     aigw_usage_source_t source = rec->usage.source;
 
     g->n[AIGW_T_REQUESTS]++;
     g->n[AIGW_T_ERRORS] += is_error(rec);
-    g->n[AIGW_T_NO_USAGE] +=
-        source == AIGW_USAGE_NONE && rec->end != AIGW_END_REFUSED && !priced;
+    g->n[AIGW_T_NO_USAGE] += is_unknown(rec) && !priced;
     g->n[AIGW_T_PARTIAL] += source == AIGW_USAGE_PARTIAL;
     g->n[AIGW_T_ESTIMATED] += source == AIGW_USAGE_ESTIMATED;
     g->n[AIGW_T_UNPRICED] += source != AIGW_USAGE_NONE && !priced;

@@ -18,6 +18,8 @@ INPUT = ["input_uncached", "cache_read", "cache_write_5m", "cache_write_1h",
 MODELS = ["gpt-4.1", "gpt-4.1-mini", "claude-sonnet-4-5-20250929",
           "gemini-2.5-flash", "deepseek-v3.2", "sim-chat", "claude-sonnet-5-5",
           "no-price", "模型", "=1+1", 'qu"ote', "back\\slash"]
+NEVER_SENT = ["upstream_name", "upstream_connect", "upstream_connect_timeout",
+              "upstream_tls"]
 MODES = {"half-even": decimal.ROUND_HALF_EVEN,
          "half-up": decimal.ROUND_HALF_UP, "trunc": decimal.ROUND_DOWN}
 
@@ -74,6 +76,11 @@ def some_record(rng, number):
     rec["status"] = rng.choice([200, 200, 200, 404, 502])
     rec["end"] = rng.choice(["complete", "complete", "truncated", "error",
                              "client_abort", "timeout", "refused"])
+    if rng.random() < .7:
+        rec["upstream_status"] = rng.choice([200, 200, 399, 400, 429, 500])
+    if rng.random() < .3:
+        rec["reason"] = rng.choice([*NEVER_SENT, "upstream_send", "internal",
+                                    "bad_key", "of_a_later_version"])
     rec["usage"] = rng.choice(["reported", "reported", "reported", "partial",
                                "estimated", "none"])
     if rec["usage"] != "none":
@@ -176,6 +183,8 @@ def add(group, rec, cost, currency):
     group["requests"] += 1
     group["errors"] += is_error(rec)
     group["no_usage"] += (source == "none" and rec["end"] != "refused"
+                          and rec.get("upstream_status", 0) < 400
+                          and rec.get("reason") not in NEVER_SENT
                           and not priced)
     group["partial"] += source == "partial"
     group["estimated"] += source == "estimated"
