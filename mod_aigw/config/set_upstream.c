@@ -242,6 +242,14 @@ static const char *set_option(cmd_parms *cmd, aigw_upstream_t *up,
                         up->name, key);
 }
 
+/* A key in base64 may end with '=': only what looks like the name of a pair
+ * is one, and may be shown. */
+static int is_pair_name(const char *text)
+{
+    apr_size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
+    return text[n] == '\0' && n <= 16;
+}
+
 static const char *set_options(cmd_parms *cmd, aigw_upstream_t *up, int argc,
                                char *const argv[])
 {
@@ -250,7 +258,8 @@ static const char *set_options(cmd_parms *cmd, aigw_upstream_t *up, int argc,
     int i;
 
     for (i = 2; i < argc && !fault; i++) {
-        if (!aigw_value_split(cmd->pool, argv[i], &key, &value)) {
+        if (!aigw_value_split(cmd->pool, argv[i], &key, &value)
+            || !is_pair_name(key)) {
             return apr_psprintf(cmd->pool,
                                 "AIGWUpstream %s: argument %d has "
                                 "no key=value form (it is not shown, as it "

@@ -226,6 +226,7 @@ SECRETS = {
     "literal key": "https://127.0.0.1/v1 key=sk-canary-5291",
     "unknown pair": "https://127.0.0.1/v1 apikey=sk-canary-5291",
     "bare word": "https://127.0.0.1/v1 sk-canary-5291",
+    "base64": "https://127.0.0.1/v1 canaryCANARY5291==",
     "password in the URL": "https://me:sk-canary-5291@127.0.0.1/v1",
     "query of the URL": "https://127.0.0.1/v1?key=sk-canary-5291",
 }
