@@ -98,6 +98,21 @@ static void close_on_exec(apr_file_t *file)
     fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
+/* A program that does not read for a while must not hold workers: a thousand
+ * records and more have room meanwhile. Where the kernel refuses, the pipe
+ * stays as it is. */
+static void make_roomy(apr_file_t *file)
+{
+#ifdef F_SETPIPE_SZ
+    apr_os_file_t fd;
+
+    apr_os_file_get(&fd, file);
+    fcntl(fd, F_SETPIPE_SZ, 1024 * 1024);
+#else
+    (void)file;
+#endif
+}
+
 aigw_log_program_t *aigw_log_program_start(const char *spec, server_rec *s,
                                            apr_pool_t *pconf, const char **why)
 {
@@ -113,6 +128,7 @@ aigw_log_program_t *aigw_log_program_start(const char *spec, server_rec *s,
     rv = apr_file_pipe_create_ex(&prog->read_end, &prog->write_end,
                                  APR_FULL_BLOCK, pconf);
     if (rv == APR_SUCCESS) {
+        make_roomy(prog->write_end);
         close_on_exec(prog->read_end);
         close_on_exec(prog->write_end);
         rv = spawn(prog);
