@@ -69,6 +69,15 @@ static void begin_record(aigw_exchange_t *x)
     rec->own_us = rec->bytes_in = rec->bytes_out = 0;
 }
 
+/* httpd's byte ranges are for files: part of an answer would look like all
+ * of it to the meter, and cost as much. */
+static void ignore_ranges(request_rec *r)
+{
+    apr_table_unset(r->headers_in, "Range");
+    apr_table_unset(r->headers_in, "Request-Range");
+    apr_table_unset(r->headers_in, "If-Range");
+}
+
 static aigw_exchange_t *enter(request_rec *r)
 {
     aigw_exchange_t *x = calloc(1, sizeof(*x));
@@ -87,6 +96,7 @@ static aigw_exchange_t *enter(request_rec *r)
     x->bb = apr_brigade_create(r->pool, x->c->bucket_alloc);
     aigw_child_new_id(x->id);
     begin_record(x);
+    ignore_ranges(r);
     aigw_meter_init(&x->meter, AIGW_METER_OFF, x->dialect, 0);
     ap_set_module_config(r->request_config, &aigw_module, x);
     aigw_child_enlist(x);
