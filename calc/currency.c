@@ -44,23 +44,30 @@ aigw_rc_t aigw_rate_parse(const char *text, aigw_rate_t *rate)
     return rc;
 }
 
+/* x / 10^9, half to even; |x| is far from the limits. */
+static aigw_money_t divide(aigw_money_t x)
+{
+    aigw_money_t kept = x / RATE_ONE, rest = x % RATE_ONE;
+    int up = rest < 0 ? -1 : 1;
+
+    rest = rest < 0 ? -rest : rest;
+    if (rest + rest > RATE_ONE || (rest + rest == RATE_ONE && kept % 2)) {
+        kept += up;
+    }
+    return kept;
+}
+
+/* The billions of the amount and what is left of it apart, so that only a
+ * result that does not fit overflows. */
 aigw_rc_t aigw_rate_apply(aigw_money_t amount, aigw_money_t rate,
                           aigw_money_t *out)
 {
-    aigw_money_t product, rest, kept, up;
-    aigw_rc_t rc =
-        aigw_money_mul(amount, (apr_int64_t)(rate / RATE_STEP), &product);
+    apr_int64_t times = (apr_int64_t)(rate / RATE_STEP);
+    aigw_money_t most, rest;
+    aigw_rc_t rc = aigw_money_mul(amount / RATE_ONE, times, &most);
 
-    if (rc != AIGW_OK) {
-        return rc;
+    if (rc == AIGW_OK) {
+        rc = aigw_money_mul(amount % RATE_ONE, times, &rest);
     }
-    kept = product / RATE_ONE;
-    rest = product % RATE_ONE;
-    up = rest < 0 ? -1 : 1;
-    rest *= 2 * up;
-    if (rest > RATE_ONE || (rest == RATE_ONE && kept % 2 != 0)) {
-        kept += up;
-    }
-    *out = kept;
-    return AIGW_OK;
+    return rc == AIGW_OK ? aigw_money_add(most, divide(rest), out) : rc;
 }

@@ -351,6 +351,18 @@ static aigw_rc_t refuse(const command_line_t *c, const char *what,
     return AIGW_REFUSED;
 }
 
+/* getopt keeps a cluster such as -xy in hand until its last letter. */
+static const char *unknown_option(char **argv)
+{
+    static char letter[3] = "-?";
+
+    if (optopt > 0 && optopt < 256) {
+        letter[1] = (char)optopt;
+        return letter;
+    }
+    return argv[optind - 1];
+}
+
 static aigw_rc_t read_all(const command_line_t *c, aigw_options_t *opt,
                           int argc, char **argv)
 {
@@ -368,7 +380,7 @@ static aigw_rc_t read_all(const command_line_t *c, aigw_options_t *opt,
             return refuse(c, argv[optind - 1], NULL, "needs a value");
         }
         if (which == '?') {
-            return refuse(c, argv[optind - 1], NULL,
+            return refuse(c, unknown_option(argv), NULL,
                           "is not an option of this command");
         }
         allowed = c->read(opt, which, optarg);

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import pathlib
+import random
 import tempfile
 import unittest
 
@@ -109,6 +110,63 @@ class Oracle(unittest.TestCase):
         parts = calc("usage", "--tz=UTC", "--format=json", half, "-",
                      stdin=b"".join(lines[40000:]))
         self.assertEqual(parts.out, whole.out)
+
+
+def some_price(rng):
+    return oracle.exact(oracle.D(rng.randrange(10**rng.randrange(1, 13)))
+                        .scaleb(-rng.randrange(10)))
+
+
+class Months(unittest.TestCase):
+    """A month of random calls at random prices and rates."""
+
+    def check(self, rng, path):
+        rows = [{"model": f"m{n}", "per_mtok": {
+            key: some_price(rng) for key in ("input", "cache_read", "output")
+            if rng.random() < .9}} for n in range(40)]
+        rows = [row for row in rows if row["per_mtok"]]
+        path.write_text(json.dumps({"format": 1, "version": "x",
+                                    "currency": "USD", "prices": rows}))
+        calls, days = rng.randrange(10**7), rng.randrange(40)
+        tokens = rng.randrange(10**5)
+        cached, output = rng.randrange(tokens + 1), rng.randrange(10**5)
+        rates = [oracle.exact(oracle.D(rng.randrange(1, 10**12))
+                              .scaleb(-9)) for _ in range(2)]
+        done = calc("prices", f"--prices={path}", f"--calls-per-day={calls}",
+                    f"--days={days}", f"--input={tokens}",
+                    f"--cached={cached}", f"--output={output}",
+                    f"--rate=USD/CNY={rates[0]}", "--format=json",
+                    f"--relay-rate=USD/CNY={rates[1]}")
+        self.assertEqual(done.status, 0, done.err)
+        shown = json.loads(done.out)["rows"]
+        self.assertEqual(len(shown), len(rows))
+        for row, got in zip(rows, shown):
+            price = {key: oracle.D(value) / 1000000
+                     for key, value in row["per_mtok"].items()}
+            self.compare(got, calls * days, tokens - cached, cached, output,
+                         price, [oracle.D(rate) for rate in rates])
+
+    def compare(self, got, calls, fresh, cached, output, price, rates):
+        read = price.get("cache_read", price.get("input"))
+        fits = (fresh == 0 or "input" in price) and (cached == 0
+                                                     or read is not None)
+        if not fits or (output and "output" not in price):
+            self.assertIsNone(got["month_cost"])
+            self.assertIsNone(got["difference"])
+            return
+        month = calls * (fresh * price.get("input", 0) + cached * (read or 0)
+                         + output * price.get("output", 0))
+        self.assertEqual(got["month_cost"], oracle.exact(month))
+        for key, rate in (("at_rate", rates[0]), ("at_relay_rate", rates[1]),
+                          ("difference", rates[0] - rates[1])):
+            self.assertEqual(oracle.D(got[key]), oracle.D(
+                oracle.rounded(month * rate, 15, "half-even")))
+
+    def test_months_at_random_prices_and_rates_are_exact(self):
+        rng = random.Random(7)
+        with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+            for _ in range(60):
+                self.check(rng, pathlib.Path(folder) / "prices.json")
 
 
 if __name__ == "__main__":
