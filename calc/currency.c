@@ -44,17 +44,19 @@ aigw_rc_t aigw_rate_parse(const char *text, aigw_rate_t *rate)
     return rc;
 }
 
-/* x / 10^9, half to even; |x| is far from the limits. */
-static aigw_money_t divide(aigw_money_t x)
+/* base + x / 10^9, the sum rounded half to even; |x| is far from the limits,
+ * base may be at one. */
+static aigw_rc_t add_divided(aigw_money_t base, aigw_money_t x,
+                             aigw_money_t *out)
 {
     aigw_money_t kept = x / RATE_ONE, rest = x % RATE_ONE;
-    int up = rest < 0 ? -1 : 1;
+    int up = rest < 0 ? -1 : 1, odd = (base % 2 + kept % 2) % 2 != 0;
 
     rest = rest < 0 ? -rest : rest;
-    if (rest + rest > RATE_ONE || (rest + rest == RATE_ONE && kept % 2)) {
+    if (rest + rest > RATE_ONE || (rest + rest == RATE_ONE && odd)) {
         kept += up;
     }
-    return kept;
+    return aigw_money_add(base, kept, out);
 }
 
 /* The billions of the amount and what is left of it apart, so that only a
@@ -69,5 +71,5 @@ aigw_rc_t aigw_rate_apply(aigw_money_t amount, aigw_money_t rate,
     if (rc == AIGW_OK) {
         rc = aigw_money_mul(amount % RATE_ONE, times, &rest);
     }
-    return rc == AIGW_OK ? aigw_money_add(most, divide(rest), out) : rc;
+    return rc == AIGW_OK ? add_divided(most, rest, out) : rc;
 }

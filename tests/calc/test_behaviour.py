@@ -2,6 +2,7 @@
 """What no written session shows: days at the borders of summer time, lines of
 any length in bounded memory, outputs that fail, terminals, what is linked."""
 import csv
+import decimal
 import io
 import json
 import os
@@ -171,6 +172,21 @@ class Figures(unittest.TestCase):
                           in json.loads(done.out)["rows"]},
                          {"2026-09-27": None, "2026-09-28": "0.2",
                           "2026-10-06": "0.2", "2026-10-07": "0.1"})
+
+    def test_a_converted_figure_is_rounded_half_to_even(self):
+        with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+            path = pathlib.Path(folder) / "prices.json"
+            for price, want in (("1.5", "2"), ("2.5", "2"), ("0.5", "0"),
+                                ("3.5", "4"), ("1.499999999", "1")):
+                path.write_text(json.dumps({
+                    "format": 1, "version": "x", "currency": "USD", "prices":
+                    [{"model": "m", "per_mtok": {"input": price}}]}))
+                done = calc("prices", f"--prices={path}", "--format=json",
+                            "--calls-per-day=1", "--days=1", "--input=1",
+                            "--output=0", "--rate=USD/CNY=0.000000001")
+                got = json.loads(done.out)["rows"][0]["at_rate"]
+                self.assertEqual(decimal.Decimal(got),
+                                 decimal.Decimal(want).scaleb(-15))
 
     def test_the_shipped_prices_hold_those_of_the_article(self):
         done = calc("prices", f"--prices={PRICES}", "--format=json",
