@@ -96,6 +96,7 @@ static inline char *pieces_file(const char *folder, const char *name,
     long size;
     FILE *f;
 
+    *n = 0;
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     f = fopen(path, "rb");
     if (f == NULL) {
