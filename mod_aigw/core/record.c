@@ -45,25 +45,19 @@ const char *aigw_end_name(aigw_end_t end)
 #define TIME_TEXT 28 /* 2026-11-30T17:02:03.123456Z and its NUL */
 #define LAST_SECOND APR_INT64_C(253402300799) /* 9999-12-31T23:59:59Z */
 
-static apr_size_t put_number(apr_int64_t value, char *buf)
+static void put_number(apr_uint64_t value, char *buf)
 {
-    apr_uint64_t u = value < 0 ? (apr_uint64_t)0 - (apr_uint64_t)value
-                               : (apr_uint64_t)value;
     char back[NUMBER_TEXT];
     apr_size_t n = 0, at = 0;
 
     do {
-        back[n++] = (char)('0' + u % 10);
-        u /= 10;
-    } while (u);
-    if (value < 0) {
-        buf[at++] = '-';
-    }
+        back[n++] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
     while (n) {
         buf[at++] = back[--n];
     }
     buf[at] = '\0';
-    return at;
 }
 
 static char *put_padded(char *p, unsigned value, int width, char after)
@@ -137,7 +131,7 @@ static void give_number(const sink_t *s, const char *name, apr_int64_t value)
     char text[NUMBER_TEXT];
 
     if (value >= 0) {
-        put_number(value, text);
+        put_number((apr_uint64_t)value, text);
         s->put(s->to, name, text, FORM_BARE);
     }
 }

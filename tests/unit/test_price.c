@@ -235,6 +235,30 @@ static void the_top_of_the_file_is_checked(void **state)
                       "\"USD\"; read \"usd\"");
 }
 
+static void a_line_is_found_behind_values_of_every_kind(void **state)
+{
+    (void)state;
+    assert_load_fails("{\"a\":[1,-2.5e3,true],\"b\":{\"c\":null},\"d\":123,"
+                      "\"e\":false,\n\"format\":\n12}",
+                      ":3: format: \"format\" must be 1: this version reads "
+                      "no other");
+    assert_load_fails(FILE_OF(PRICED("{}")),
+                      ":3: prices[0].per_mtok.input: a price is decimal text "
+                      "in quotes such as \"2.50\"; read an object");
+}
+
+static void a_file_of_more_than_16_mib_is_not_read(void **state)
+{
+    aigw_catalog_t *cat;
+    const char *err;
+
+    (void)state;
+    write_file("{}", 2);
+    assert_int_equal(truncate(path, 16 * 1024 * 1024 + 1), 0);
+    assert_int_equal(aigw_catalog_load(&cat, path, pool, &err), APR_EINVAL);
+    assert_string_equal(err + strlen(path), ": larger than 16777216 bytes");
+}
+
 static void rows_are_checked(void **state)
 {
     (void)state;
@@ -584,6 +608,8 @@ int main(void)
         cmocka_unit_test(keys_that_are_unknown_or_stand_twice_are_refused),
         cmocka_unit_test(a_key_cannot_write_control_characters_into_a_log),
         cmocka_unit_test(the_top_of_the_file_is_checked),
+        cmocka_unit_test(a_line_is_found_behind_values_of_every_kind),
+        cmocka_unit_test(a_file_of_more_than_16_mib_is_not_read),
         cmocka_unit_test(rows_are_checked),
         cmocka_unit_test(dates_are_checked),
         cmocka_unit_test(two_rows_in_force_at_once_are_refused),

@@ -305,6 +305,20 @@ static void times_are_utc_with_six_digits(void **state)
     }
 }
 
+static void a_time_outside_the_calendar_is_its_nearest_end(void **state)
+{
+    aigw_record_t rec;
+
+    (void)state;
+    aigw_record_init(&rec);
+    rec.ts = -5;
+    assert_string_equal(line_of(&rec),
+                        "{\"v\":1,\"ts\":\"1970-01-01T00:00:00.000000Z\","
+                        "\"usage\":\"none\"}");
+    rec.ts = apr_time_make(253402300800, 0);
+    assert_non_null(strstr(line_of(&rec), "\"9999-12-31T23:59:59.000000Z\""));
+}
+
 static void a_time_that_is_none_is_refused(void **state)
 {
     static const char *const bad[] = {"",
@@ -523,6 +537,7 @@ int main(void)
         cmocka_unit_test(one_long_string_is_cut_at_a_character_and_flagged),
         cmocka_unit_test(a_string_that_fits_is_never_cut),
         cmocka_unit_test(times_are_utc_with_six_digits),
+        cmocka_unit_test(a_time_outside_the_calendar_is_its_nearest_end),
         cmocka_unit_test(a_time_that_is_none_is_refused),
         cmocka_unit_test(reading_gives_back_every_field),
         cmocka_unit_test(reading_takes_any_order_and_unknown_keys),
