@@ -302,7 +302,8 @@ static void what_follows_a_fault_is_not_looked_at(void **state)
 
 static void a_null_member_is_reported_only_if_asked_for(void **state)
 {
-    static const char json[] = "{\"a\":null,\"items\":[null,{\"b\":null}]}";
+    static const char json[] =
+        "{\"a\":null,\"items\":[null,null,{\"b\":null},null]}";
     pieces_t way = {0, 0, 0};
 
     (void)state;
@@ -312,7 +313,7 @@ static void a_null_member_is_reported_only_if_asked_for(void **state)
         start(&r, 0);
         r.js.nulls = 0;
         pieces_feed(&way, json, sizeof(json) - 1, feed, &r);
-        assert_string_equal(r.seen, "r{ iNnull i{ i} r} ");
+        assert_string_equal(r.seen, "r{ iNnull iNnull i{ i} iNnull r} ");
     } while (pieces_next(&way, sizeof(json) - 1));
 }
 
@@ -473,6 +474,22 @@ static void what_was_seen_before_is_reported_alike(void **state)
         "\"t\":\"y\"}],\"a\":\"x\"}",
         "{\"id\":\"0123456789012345\",\"a\":\"m-2\",\"items\":[{\"b\":0,"
         "\"t\":\"y\"}],\"a\":\"x\"}",
+        "{\"id\":\"0123456789012345\",\"a\":\"m-2\",\"items\":[{\"b\":0,"
+        "\"t\":\"y\"}],\"a\":\"x\"} ",
+        "{\"id\":\"0123456789012345\",\"a\":\"m-2\",\"items\":[{\"b\":0,"
+        "\"t\":\"y\"}],\"a\":\"x\"}}",
+        "{\"id\":\"0123456789012345\",\"a\":\"m-2\",\"items\":[{\"b\":0,"
+        "\"t\":\"y\"}],\"b\":\"x\"}",
+        "{\"id\":\"0123456789012345\",\"a\":\"m-2\",\"items\":[{\"b\":0,"
+        "\"t\":\"y\"}],\"a\": 12}",
+        "{\"id\":\"0123456789012345\",\"a\":\"m\\u002d2\",\"items\":[{\"b\":"
+        "0,\"t\":\"y\"}],\"a\": 12}",
+        "{\"id\":\"0123456789012345\",\"a\":\"m\\u002d2\",\"items\":[{\"b\":"
+        "0,\"t\":\"z\"}],\"a\":\"\\n\"}",
+        "{\"id\":\"0123456789012345\",\"a\":\"m-2\",\"t\":\"x\",\"a\":"
+        "\"\\u0030\"}",
+        "{\"id\":\"0123456789012345\",\"a\":\"m-2\",\"t\":\"y\",\"a\":"
+        "\"\\u0030\"}",
         "{\"a\":1}",
     };
     enum { N = sizeof(docs) / sizeof(docs[0]) };
@@ -525,7 +542,8 @@ static void documents_that_are_not_alike_are_given_up_on(void **state)
         char before[AIGW_JSONMEMO_HEAD];
 
         memcpy(before, pair.mem.bytes, sizeof(before));
-        pair_document(&pair, &way, "{\"a\":1,\"x\":\"0123456789abcdef0\"}");
+        pair_document(&pair, &way,
+                      "{\"a\":1,\"x\":\"0123456789abcdef0123456789\"}");
         assert_memory_equal(before, pair.mem.bytes, sizeof(before));
     }
 }

@@ -228,7 +228,7 @@ static const answer_t answers[] = {
      "end content"},
     {"one_usage_an_event_counts_the_outermost",
      "usage-thrice.sse", "openai", 0,
-     "reported 6 0 0 0 0 6 0 model=m finish=stop events=3 end content"},
+     "reported 8 0 0 0 0 8 0 model=m finish=stop events=4 end content"},
     {"usage_elsewhere_is_not_usage",
      "usage-words-in-the-text.sse", "openai", 0,
      "none model=gpt-x-1 finish=tool_calls events=6 end content"},
@@ -276,6 +276,14 @@ static const answer_t answers[] = {
     {"a_total_can_prove_the_cache_outside",
      "cache-outside-by-total.json", "openai", 0,
      "reported 400 150 0 0 50 10 0 model=c-1 finish=stop events=0 "
+     "content cache_outside"},
+    {"a_cache_outside_says_nothing_of_reasoning",
+     "cache-outside-reasoning-inside.json", "openai", 0,
+     "reported 400 200 0 0 0 10 4 model=c-1 finish=stop events=0 "
+     "content cache_outside"},
+    {"cache_and_reasoning_may_both_be_outside",
+     "cache-and-reasoning-outside.json", "openai", 0,
+     "reported 400 200 0 0 0 50 40 model=c-1 finish=stop events=0 "
      "content cache_outside"},
     {"cache_writes_are_inside_the_prompt",
      "cache-writes.sse", "openai", 0,
@@ -339,6 +347,9 @@ static const answer_t answers[] = {
     {"an_unparsable_event_does_not_end_the_count",
      "unparsable.sse", "openai", 0,
      "reported 27 0 0 0 0 2 0 model=gpt-x-1 events=7 end bad_json"},
+    {"an_unparsable_event_counts_nothing",
+     "unparsable-alone.sse", "openai", 0,
+     "none events=3 end bad_json"},
     {"a_document_is_counted_as_a_stream_is",
      "plain.json", "openai", 0,
      "reported 176 1024 0 0 0 50 20 input_audio=40 output_audio=6 "
