@@ -140,7 +140,7 @@ static void fields_that_two_readers_could_read_differently_are_refused(
         "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: identity",
         "Transfer-Encoding:", "Transfer-Encoding: chunked, chunked",
         "Transfer-Encoding: chunked;x=1", "Transfer-Encoding: xchunked",
-        "Transfer-Encoding: \x0b" "chunked",
+        "Transfer-Encoding: \013chunked",
         "Content-Length: 3\r\nContent-Length: 4",
         "Content-Length: 3, 4", "Content-Length: 3,", "Content-Length: ,3",
         "Content-Length: -1", "Content-Length: +1", "Content-Length: 0x1",

@@ -301,8 +301,8 @@ static void a_body_that_needs_nothing_goes_as_it_is(void **state)
         "{\"model\":\"m\"}",
         "{\"model\":\"m\",\"stream\":false}",
         "{\"model\":\"m\",\"stream\":null,\"stream_options\":null}",
-        "{\"model\":\"m\",\"stream\":true,"
-        "\"stream_options\":{\"include_usage\":true}}",
+        ("{\"model\":\"m\",\"stream\":true,"
+         "\"stream_options\":{\"include_usage\":true}}"),
     };
     size_t i;
 
