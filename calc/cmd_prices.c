@@ -419,12 +419,13 @@ static void note_rates(work_t *w)
 static void note_missing(work_t *w)
 {
     if (w->n) {
-        aigw_table_note(w->table, apr_psprintf(w->pool,
-                                               "Tokens of a call: "
-                                               "the mean of %" APR_UINT64_T_FMT
-                                               " calls with reported usage, "
-                                               "rounded to whole tokens.",
-                                               w->n));
+        aigw_table_note(
+            w->table,
+            apr_psprintf(w->pool,
+                         "Tokens of a call: the mean of %" APR_UINT64_T_FMT
+                         " call%s with reported usage, rounded to whole "
+                         "tokens.",
+                         w->n, w->n == 1 ? "" : "s"));
     }
     if (w->logs.bad) {
         aigw_table_note(
