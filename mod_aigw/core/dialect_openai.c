@@ -17,6 +17,7 @@
 #define COUNT_MAX ((apr_uint64_t)1 << 53)
 
 /* Places of the raw counts. */
+/* clang-format off */
 enum {
     R_PROMPT = 0,
     R_COMPLETION,
@@ -53,6 +54,7 @@ enum {
     F_ERROR_CODE,
     F_GROQ_ERROR
 };
+/* clang-format on */
 
 /* ---- the paths ---------------------------------------------------------- */
 
@@ -206,7 +208,7 @@ static void take_count(aigw_meter_t *m, int field,
 static int read_money(const aigw_jsonscan_value_t *v, aigw_money_t *money)
 {
     return (v->kind == AIGW_JSON_NUMBER || is_text(v)) && !v->cut
-        && aigw_money_parse(v->text, money) == AIGW_OK && *money >= 0;
+           && aigw_money_parse(v->text, money) == AIGW_OK && *money >= 0;
 }
 
 static void take_cost(aigw_meter_t *m, int field,
@@ -323,8 +325,7 @@ static void take_finish(aigw_meter_t *m, const aigw_jsonscan_value_t *v)
     if (!is_text(v)) {
         return;
     }
-    copy_text(m->state.choice_finish, sizeof(m->state.choice_finish),
-              v->text);
+    copy_text(m->state.choice_finish, sizeof(m->state.choice_finish), v->text);
     if (aigw_slice_is(v->text, "error")) {
         take_error(m, 0, word("error"));
     }
@@ -620,8 +621,7 @@ static void put(out_t *o, const char *text)
  * printable ASCII has no place in a sentence of ours. */
 static void put_escaped(out_t *o, const char *text, apr_size_t spare)
 {
-    for (; *text != '\0'
-           && (apr_size_t)(o->end - o->p) >= spare + 2; ++text) {
+    for (; *text != '\0' && (apr_size_t)(o->end - o->p) >= spare + 2; ++text) {
         unsigned char c = (unsigned char)*text;
 
         if (c == '"' || c == '\\') {
@@ -659,12 +659,12 @@ static const aigw_endpoint_t endpoints[] = {
     {AIGW_API_OTHER, NULL, NULL, 0},
 };
 
-#define OPENAI(NAME, REASONING)                                               \
-    {                                                                         \
-        .name = NAME, .reasoning = REASONING, .endpoints = endpoints,         \
-        .error_body = error_body, .error_type = "application/json",           \
-        .answer = &document, .value = take, .event_start = event_start,       \
-        .event_end = event_end, .is_end = is_end, .settle = settle            \
+#define OPENAI(NAME, REASONING)                                         \
+    {                                                                   \
+        .name = NAME, .reasoning = REASONING, .endpoints = endpoints,   \
+        .error_body = error_body, .error_type = "application/json",     \
+        .answer = &document, .value = take, .event_start = event_start, \
+        .event_end = event_end, .is_end = is_end, .settle = settle      \
     }
 
 const aigw_dialect_t aigw_dialect_openai =

@@ -30,8 +30,7 @@ static int is_digit(char c)
 }
 
 /* The blank line that ends the head: an LF after an LF or after LF CR. */
-static const char *head_end(const char *buf, apr_size_t n,
-                            apr_size_t *scanned)
+static const char *head_end(const char *buf, apr_size_t n, apr_size_t *scanned)
 {
     const char *end = buf + n;
     const char *p = buf + *scanned;
@@ -51,8 +50,7 @@ static const char *head_end(const char *buf, apr_size_t n,
 
 /* Take a line without its end; *p moves past it. The head ends with an LF,
  * so that there always is one. */
-static aigw_rc_t next_line(const char **p, const char *end,
-                           aigw_slice_t *line)
+static aigw_rc_t next_line(const char **p, const char *end, aigw_slice_t *line)
 {
     const char *start = *p;
     const char *lf = memchr(start, '\n', (apr_size_t)(end - start));
@@ -132,8 +130,7 @@ static aigw_rc_t length_value(aigw_slice_t value, aigw_http1_head_t *head,
         const char *comma = memchr(p, ',', (apr_size_t)(end - p));
         apr_uint64_t length;
 
-        if (aigw_slice_u64(trimmed(p, comma ? comma : end), &length)
-                != AIGW_OK
+        if (aigw_slice_u64(trimmed(p, comma ? comma : end), &length) != AIGW_OK
             || length > APR_INT64_MAX || (*seen && length != head->length)) {
             return AIGW_MALFORMED;
         }
@@ -211,9 +208,9 @@ static aigw_rc_t framing(aigw_http1_head_t *head)
     else {
         head->frame = AIGW_FRAME_CLOSE;
     }
-    head->keep_alive = !close && (head->minor > 0 || keep)
-        && head->frame != AIGW_FRAME_CLOSE && head->status != 101
-        && !(head->frame == AIGW_FRAME_NONE && has_te)
+    head->keep_alive =
+        !close && (head->minor > 0 || keep) && head->frame != AIGW_FRAME_CLOSE
+        && head->status != 101 && !(head->frame == AIGW_FRAME_NONE && has_te)
         && !(head->status == 204 && head->length > 0);
     return AIGW_OK;
 }
@@ -248,8 +245,7 @@ aigw_rc_t aigw_http1_head(const char *buf, apr_size_t n, apr_size_t *scanned,
     return rc;
 }
 
-aigw_slice_t aigw_http1_field(const aigw_http1_head_t *head,
-                              const char *name)
+aigw_slice_t aigw_http1_field(const aigw_http1_head_t *head, const char *name)
 {
     int i;
 
@@ -264,6 +260,7 @@ aigw_slice_t aigw_http1_field(const aigw_http1_head_t *head,
 /* ---- body --------------------------------------------------------------- */
 
 /* States of the chunk grammar; data runs in CHUNK_DATA. */
+/* clang-format off */
 enum {
     CHUNK_SIZE_FIRST = 0, /* a digit must come */
     CHUNK_SIZE,
@@ -279,6 +276,7 @@ enum {
     BODY_DONE,
     BODY_BROKEN
 };
+/* clang-format on */
 
 void aigw_http1_body_init(aigw_http1_body_t *b, const aigw_http1_head_t *head)
 {

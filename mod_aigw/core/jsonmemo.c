@@ -10,14 +10,16 @@
  */
 #include "jsonmemo.h"
 
+/* clang-format off */
 enum {
     NOTHING = 0, /* no bytes are kept */
     ONE_SEEN,    /* bytes[] is the beginning of the last document */
     LEARNED,     /* head, tail, state and reports hold */
     OFF          /* the documents are not alike */
 };
+/* clang-format on */
 
-#define HEAD_MIN   32
+#define HEAD_MIN 32
 #define MISSES_MAX 16
 
 void aigw_jsonmemo_init(aigw_jsonmemo_t *memo)
@@ -35,8 +37,8 @@ static void keep_bytes(aigw_jsonmemo_t *memo, const char *p, apr_size_t n)
         memo->phase = OFF;
         return;
     }
-    memo->head = (unsigned short)(n < AIGW_JSONMEMO_HEAD ? n
-                                                         : AIGW_JSONMEMO_HEAD);
+    memo->head =
+        (unsigned short)(n < AIGW_JSONMEMO_HEAD ? n : AIGW_JSONMEMO_HEAD);
     memcpy(memo->bytes, p, memo->head);
     memo->phase = ONE_SEEN;
 }
@@ -58,23 +60,22 @@ typedef struct {
     void *ctx;
     const char *start;
     apr_size_t size;
-    apr_uint64_t base;  /* offset of start in the document */
-    unsigned n;         /* reports so far, those of the head included */
-    int odd;            /* one did not fit, or its text is not of here */
+    apr_uint64_t base; /* offset of start in the document */
+    unsigned n;        /* reports so far, those of the head included */
+    int odd;           /* one did not fit, or its text is not of here */
 } stretch_t;
 
 static void note(void *ctx, int field, const aigw_jsonscan_value_t *v)
 {
     stretch_t *s = ctx;
-    apr_size_t text = (apr_size_t)((apr_uintptr_t)v->text.p
-                                   - (apr_uintptr_t)s->start);
+    apr_size_t text =
+        (apr_size_t)((apr_uintptr_t)v->text.p - (apr_uintptr_t)s->start);
 
     if (v->text.n == 0) {
         text = 0;
     }
-    if (s->n == AIGW_JSONMEMO_REPORTS || v->text.n > 255
-        || v->at < s->base || text > s->size
-        || v->text.n > s->size - text) {
+    if (s->n == AIGW_JSONMEMO_REPORTS || v->text.n > 255 || v->at < s->base
+        || text > s->size || v->text.n > s->size - text) {
         s->odd = 1;
     }
     else {
@@ -126,8 +127,7 @@ static void learn(aigw_jsonmemo_t *memo, aigw_jsonscan_t *js, const char *p,
         || (!aigw_jsonscan_in_other(js)
             && aigw_jsonscan_state(js) != AIGW_JSONSCAN_WHOLE)) {
         aigw_jsonscan_feed(js, p, (apr_size_t)(end - p), s->fn, s->ctx);
-        keep_bytes(memo, p - memo->head,
-                   (apr_size_t)(end - p) + memo->head);
+        keep_bytes(memo, p - memo->head, (apr_size_t)(end - p) + memo->head);
         return;
     }
     memcpy(memo->state, js, sizeof(memo->state));
@@ -150,8 +150,8 @@ static void learn(aigw_jsonmemo_t *memo, aigw_jsonscan_t *js, const char *p,
 /* ---- using what was learned --------------------------------------------- */
 
 static void report(const aigw_jsonmemo_report_t *r, unsigned n,
-                   const char *start, apr_uint64_t base,
-                   aigw_jsonscan_fn *fn, void *ctx)
+                   const char *start, apr_uint64_t base, aigw_jsonscan_fn *fn,
+                   void *ctx)
 {
     const aigw_jsonmemo_report_t *last = r + n;
 
@@ -206,8 +206,8 @@ void aigw_jsonmemo_feed(aigw_jsonmemo_t *memo, aigw_jsonscan_t *js,
         return;
     }
     if (memo->phase == ONE_SEEN) {
-        apr_size_t same = common(memo->bytes, p,
-                                 n < memo->head ? n : memo->head);
+        apr_size_t same =
+            common(memo->bytes, p, n < memo->head ? n : memo->head);
 
         if (same >= HEAD_MIN) {
             memset(&s, 0, sizeof(s));

@@ -14,6 +14,7 @@
 #include "jsonscan.h"
 #include "scanfast.h"
 
+/* clang-format off */
 enum {
     ST_VALUE = 0,      /* a value must come */
     ST_VALUE_OR_CLOSE, /* after [ */
@@ -38,14 +39,10 @@ enum {
     ST_BAD,
     ST_DEEP
 };
+/* clang-format on */
 
 /* What a string is. */
-enum {
-    KEY_OTHER = 0,
-    KEY_LOOKED_AT,
-    VALUE_OTHER,
-    VALUE_WANTED
-};
+enum { KEY_OTHER = 0, KEY_LOOKED_AT, VALUE_OTHER, VALUE_WANTED };
 
 /* The bytes of one feed and where to report. */
 typedef struct {
@@ -70,8 +67,7 @@ static const char *broken(aigw_jsonscan_t *js, const feed_t *f, const char *p)
 
 static const char *skip_long_space(const char *p, const char *end)
 {
-    while (p < end
-           && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r')) {
+    while (p < end && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r')) {
         ++p;
     }
     return p;
@@ -103,8 +99,8 @@ static void report_scalar(aigw_jsonscan_t *js, const feed_t *f,
                           apr_uint64_t end)
 {
     aigw_jsonscan_value_t v;
-    apr_size_t max = kind == AIGW_JSON_NUMBER ? AIGW_JSONSCAN_NUMBER
-                                              : AIGW_JSONSCAN_TEXT;
+    apr_size_t max =
+        kind == AIGW_JSON_NUMBER ? AIGW_JSONSCAN_NUMBER : AIGW_JSONSCAN_TEXT;
 
     v.kind = kind;
     v.cut = js->cut || text.n > max;
@@ -115,9 +111,8 @@ static void report_scalar(aigw_jsonscan_t *js, const feed_t *f,
 }
 
 /* @param at the offset of its brace or bracket */
-static void report_container(const aigw_jsonscan_node_t *node,
-                             const feed_t *f, aigw_json_kind_t kind,
-                             apr_uint64_t at)
+static void report_container(const aigw_jsonscan_node_t *node, const feed_t *f,
+                             aigw_json_kind_t kind, apr_uint64_t at)
 {
     aigw_jsonscan_value_t v;
 
@@ -190,8 +185,7 @@ static void text_add_unit(aigw_jsonscan_t *js, apr_uint32_t unit)
         apr_uint32_t high = js->high;
 
         js->high = 0;
-        text_add_char(js,
-                      0x10000 + ((high - 0xd800) << 10) + (unit - 0xdc00));
+        text_add_char(js, 0x10000 + ((high - 0xd800) << 10) + (unit - 0xdc00));
         return;
     }
     text_drop_high(js);
@@ -214,8 +208,7 @@ static const aigw_jsonscan_node_t no_nodes[] = {{NULL, 0, -1, NULL}};
 static const aigw_jsonscan_table_t nothing = {0, 0, no_nodes};
 
 /* What is wanted inside the innermost container. */
-static inline const aigw_jsonscan_table_t *
-innermost(const aigw_jsonscan_t *js)
+static inline const aigw_jsonscan_table_t *innermost(const aigw_jsonscan_t *js)
 {
     const aigw_jsonscan_table_t *table;
 
@@ -231,14 +224,14 @@ static int is_any(const aigw_jsonscan_node_t *node)
     return node->len == 1 && node->key[0] == '*';
 }
 
-static inline const aigw_jsonscan_node_t *
-find_element(const aigw_jsonscan_table_t *table)
+static inline const aigw_jsonscan_node_t *find_element(
+    const aigw_jsonscan_table_t *table)
 {
     return table != &nothing && is_any(table->nodes) ? table->nodes : NULL;
 }
 
-static const aigw_jsonscan_node_t *
-look_up(const aigw_jsonscan_table_t *table, aigw_slice_t key)
+static const aigw_jsonscan_node_t *look_up(const aigw_jsonscan_table_t *table,
+                                           aigw_slice_t key)
 {
     const aigw_jsonscan_node_t *m;
 
@@ -251,8 +244,8 @@ look_up(const aigw_jsonscan_table_t *table, aigw_slice_t key)
     return NULL;
 }
 
-static inline const aigw_jsonscan_node_t *
-find_member(const aigw_jsonscan_table_t *table, aigw_slice_t key)
+static inline const aigw_jsonscan_node_t *find_member(
+    const aigw_jsonscan_table_t *table, aigw_slice_t key)
 {
     /* The byte behind an empty key is its quote: it can be read. */
     if ((table->lens >> (key.n & 31) & table->firsts >> (*key.p & 31) & 1)
@@ -263,9 +256,8 @@ find_member(const aigw_jsonscan_table_t *table, aigw_slice_t key)
 }
 
 /* p is on the brace or bracket. Leaves ST_DEEP or what may come inside. */
-static inline const char *open_container(aigw_jsonscan_t *js,
-                                         const feed_t *f, const char *p,
-                                         int object)
+static inline const char *open_container(aigw_jsonscan_t *js, const feed_t *f,
+                                         const char *p, int object)
 {
     const aigw_jsonscan_node_t *want = js->want;
     apr_uint64_t bit = (apr_uint64_t)1 << (js->depth & 63);
@@ -302,8 +294,8 @@ static const char *value_done(aigw_jsonscan_t *js, const char *p)
     return p;
 }
 
-static inline const char *close_container(aigw_jsonscan_t *js,
-                                          const feed_t *f, const char *p)
+static inline const char *close_container(aigw_jsonscan_t *js, const feed_t *f,
+                                          const char *p)
 {
     if (js->match == js->depth) {
         const aigw_jsonscan_node_t *node = js->path[--js->match];
@@ -479,7 +471,7 @@ static const char *start_key(aigw_jsonscan_t *js, const feed_t *f,
 static int is_number_end(unsigned state)
 {
     return state == ST_ZERO || state == ST_INT || state == ST_FRAC
-        || state == ST_EXP;
+           || state == ST_EXP;
 }
 
 /* The state after a byte of a number, or ST_VALUE: not a part of it. */
@@ -635,8 +627,7 @@ static const char *start_value(aigw_jsonscan_t *js, const feed_t *f,
 }
 
 /* One step of the machine outside tokens; p < f->end. */
-static const char *between(aigw_jsonscan_t *js, const feed_t *f,
-                           const char *p)
+static const char *between(aigw_jsonscan_t *js, const feed_t *f, const char *p)
 {
     if ((unsigned char)*p <= ' ') {
         p = skip_space(p, f->end);
@@ -776,8 +767,7 @@ value:
         p = q;
         goto value;
     }
-    if (js->want != NULL
-        && (kind != AIGW_JSON_NULL || js->nulls || !object)) {
+    if (js->want != NULL && (kind != AIGW_JSON_NULL || js->nulls || !object)) {
         report_whole(js, f, kind, p, q);
     }
     p = q;

@@ -122,7 +122,7 @@ static void take_data(aigw_meter_t *m, aigw_slice_t run)
 static int may_be_ours(const aigw_meter_t *m)
 {
     return !m->state.event_choice && !m->state.event_error
-        && aigw_jsonscan_state(&m->json) < AIGW_JSONSCAN_BAD;
+           && aigw_jsonscan_state(&m->json) < AIGW_JSONSCAN_BAD;
 }
 
 /* The event's data is over. @return 1 if it is the usage we asked for. */
@@ -144,7 +144,7 @@ static int settle_event(aigw_meter_t *m)
         m->dialect->event_end(m);
     }
     return end == AIGW_JSONSCAN_WHOLE && m->state.event_usage
-        && may_be_ours(m);
+           && may_be_ours(m);
 }
 
 /* @param after the first byte behind the event */
@@ -172,8 +172,7 @@ static void end_event(aigw_meter_t *m, way_t *w, const char *after)
 
 /* ---- feeding ------------------------------------------------------------ */
 
-static void feed_sse(aigw_meter_t *m, const char *p, const char *end,
-                     way_t *w)
+static void feed_sse(aigw_meter_t *m, const char *p, const char *end, way_t *w)
 {
     aigw_slice_t run;
 
@@ -235,8 +234,8 @@ static aigw_usage_source_t source(const aigw_meter_t *m, int complete)
         return AIGW_USAGE_NONE;
     }
     return (complete || m->seen.saw_end) && m->state.usage_final
-        ? AIGW_USAGE_REPORTED
-        : AIGW_USAGE_PARTIAL;
+               ? AIGW_USAGE_REPORTED
+               : AIGW_USAGE_PARTIAL;
 }
 
 void aigw_meter_finish(aigw_meter_t *m, int complete,

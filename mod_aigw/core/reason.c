@@ -9,13 +9,13 @@
 #include "reason.h"
 
 #define REQUEST "invalid_request_error"
-#define SERVER  "server_error"
-#define LIMIT   "rate_limit_error"
+#define SERVER "server_error"
+#define LIMIT "rate_limit_error"
 #define TIMEOUT "timeout_error"
 
-#define KEY_CODE    "invalid_api_key"
-#define KEY_MESSAGE                                                           \
-    "The API key is missing or not valid here. Send the key that this "       \
+#define KEY_CODE "invalid_api_key"
+#define KEY_MESSAGE                                                     \
+    "The API key is missing or not valid here. Send the key that this " \
     "gateway's operator gave you as 'Authorization: Bearer KEY'."
 
 /* clang-format off */

@@ -8,20 +8,14 @@
 #include "reqbody.h"
 #include "jsonscan.h"
 
-enum {
-    F_BODY = 0,
-    F_MODEL,
-    F_STREAM,
-    F_OPTIONS,
-    F_INCLUDE
-};
+enum { F_BODY = 0, F_MODEL, F_STREAM, F_OPTIONS, F_INCLUDE };
 
 #define OPTIONS(LEAF, WITH) LEAF("include_usage", F_INCLUDE)
 AIGW_JSONSCAN_TABLE(options, OPTIONS);
 
-#define BODY(LEAF, WITH)                                                      \
-    LEAF("model", F_MODEL)                                                    \
-    LEAF("stream", F_STREAM)                                                  \
+#define BODY(LEAF, WITH)     \
+    LEAF("model", F_MODEL)   \
+    LEAF("stream", F_STREAM) \
     WITH("stream_options", F_OPTIONS, options)
 AIGW_JSONSCAN_TABLE(body, BODY);
 

@@ -70,9 +70,9 @@ static inline const char *aigw_scan_line(const char *p, const char *end)
 
     /* Bytes up to CR are rare in text: one comparison for 64 of them. */
     for (; end - p >= 64; p += 64) {
-        __m128i low = _mm_min_epu8(
-            _mm_min_epu8(aigw_load(p), aigw_load(p + 16)),
-            _mm_min_epu8(aigw_load(p + 32), aigw_load(p + 48)));
+        __m128i low =
+            _mm_min_epu8(_mm_min_epu8(aigw_load(p), aigw_load(p + 16)),
+                         _mm_min_epu8(aigw_load(p + 32), aigw_load(p + 48)));
 
         if (_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(low, cr), low))) {
             break;

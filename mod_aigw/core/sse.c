@@ -7,6 +7,7 @@
 #include "sse.h"
 #include "scanfast.h"
 
+/* clang-format off */
 enum {
     ST_MARK = 0, /* at the start of the stream: a mark may come */
     ST_LINE,     /* at the start of a line */
@@ -15,6 +16,7 @@ enum {
     ST_VALUE,    /* in the data */
     ST_OTHER     /* in a comment or another field */
 };
+/* clang-format on */
 
 static const char mark[] = "\xef\xbb\xbf";
 static const char newline[] = "\n";
@@ -96,8 +98,7 @@ static int start_value(aigw_sse_t *s)
 
 /* A field begins. The usual one is taken in one step. @return 1 if an LF is
  * to be reported first */
-static inline int start_field(aigw_sse_t *s, const char **at,
-                              const char *end)
+static inline int start_field(aigw_sse_t *s, const char **at, const char *end)
 {
     if (end - *at > 5 && memcmp(*at, "data:", 5) == 0) {
         *at += 5;
@@ -197,5 +198,5 @@ aigw_sse_token_t aigw_sse_finish(aigw_sse_t *s)
 int aigw_sse_at_boundary(const aigw_sse_t *s)
 {
     return !s->in_event
-        && (s->state == ST_LINE || (s->state == ST_MARK && s->name == 0));
+           && (s->state == ST_LINE || (s->state == ST_MARK && s->name == 0));
 }

@@ -123,8 +123,7 @@ static void decode(const aigw_http1_head_t *head, const char *p, size_t n,
         must(r->rc != AIGW_AGAIN || at == copy + size);
         free(copy);
     } while (r->rc == AIGW_AGAIN && r->used < n);
-    must(r->rc == AIGW_DONE || r->rc == AIGW_AGAIN
-         || r->rc == AIGW_MALFORMED);
+    must(r->rc == AIGW_DONE || r->rc == AIGW_AGAIN || r->rc == AIGW_MALFORMED);
     must((aigw_http1_body_eof(&b) == AIGW_DONE)
          == (r->rc == AIGW_DONE
              || (r->rc == AIGW_AGAIN && head->frame == AIGW_FRAME_CLOSE)));

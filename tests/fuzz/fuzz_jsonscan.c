@@ -18,12 +18,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum {
-    F_ROOT = 0,
-    F_A,
-    F_ITEM,
-    F_B
-};
+enum { F_ROOT = 0, F_A, F_ITEM, F_B };
 
 #define ITEM(LEAF, WITH) LEAF("b", F_B)
 AIGW_JSONSCAN_TABLE(item, ITEM);
@@ -147,8 +142,8 @@ static int left_alone(const json_error_t *err)
         return 1;
     default:
         return strstr(err->text, "Unicode") != NULL
-            || strstr(err->text, "too big") != NULL
-            || strstr(err->text, "overflow") != NULL;
+               || strstr(err->text, "too big") != NULL
+               || strstr(err->text, "overflow") != NULL;
     }
 }
 

@@ -30,8 +30,8 @@ static int left_alone(const json_error_t *err)
         return 1;
     default:
         return strstr(err->text, "Unicode") != NULL
-            || strstr(err->text, "too big") != NULL
-            || strstr(err->text, "overflow") != NULL;
+               || strstr(err->text, "too big") != NULL
+               || strstr(err->text, "overflow") != NULL;
     }
 }
 
@@ -61,8 +61,9 @@ static void check_spliced(json_t *before, json_t *after, int stream)
     json_t *was = json_object_get(before, "stream_options");
     json_t *is = json_object_get(after, "stream_options");
 
-    must(strcmp(json_string_value(json_object_get(after, "model")),
-                "our model") == 0);
+    must(
+        strcmp(json_string_value(json_object_get(after, "model")), "our model")
+        == 0);
     if (stream) {
         must(json_is_true(json_object_get(is, "include_usage")));
         if (json_is_object(was)) {
@@ -82,8 +83,8 @@ static void check_taken(const char *p, size_t n, const aigw_reqbody_t *rb,
                         json_t *json)
 {
     aigw_edit_t edits[AIGW_REQBODY_EDITS];
-    int count = aigw_reqbody_edits(rb, 1, aigw_slice("\"our model\"", 11),
-                                   edits);
+    int count =
+        aigw_reqbody_edits(rb, 1, aigw_slice("\"our model\"", 11), edits);
     json_t *model = json_object_get(json, "model");
     size_t out_n;
     char *out;

@@ -261,8 +261,7 @@ static void same_seen(const aigw_meter_seen_t *a, const aigw_meter_seen_t *b)
     must(a->events == b->events && a->saw_end == b->saw_end);
     must(a->saw_error == b->saw_error && a->saw_content == b->saw_content);
     must(a->bad_json == b->bad_json && a->bad_number == b->bad_number);
-    must(a->cache_outside == b->cache_outside
-         && a->odd_total == b->odd_total);
+    must(a->cache_outside == b->cache_outside && a->odd_total == b->odd_total);
 }
 
 static void check_meter(const char *p, size_t n, unsigned how)
