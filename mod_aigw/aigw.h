@@ -102,16 +102,22 @@ struct aigw_exchange_t {
     aigw_identity_t who;
     const aigw_endpoint_t *endpoint;
     const aigw_dialect_t *dialect; /* of the caller */
-    aigw_upstream_t *upstream;
+    const aigw_model_row_t *row; /* whose candidates may be tried */
+    apr_uint32_t tried;          /* bit per candidate that was */
+    aigw_upstream_t *upstream;   /* the one that is being tried */
+    /** Turn to the next candidate (the handler's; runs where the exchange
+     * is driven, and does not block): AIGW_OK, upstream and request are
+     * changed; AIGW_REFUSED: there is none, or no more retries may be. */
+    aigw_rc_t (*next)(aigw_exchange_t *x, apr_time_t now);
     aigw_reqbody_t *req;         /* r->pool */
     char id[AIGW_ID_LEN + 1];
     unsigned want_usage:1;       /* the client itself asked for usage */
     unsigned withhold:1;         /* we asked, it did not */
 
-    /* the request as it goes out: head and body pieces, nothing copied */
-    char *out_head;              /* malloc; freed when the answer's head is
-                                    there */
-    char *body;                  /* malloc; likewise */
+    /* the request as it goes out: head and body pieces, nothing copied;
+     * malloc, freed at the commit point: no retry comes after it */
+    char *out_head;
+    char *body;
     apr_size_t body_len;
     aigw_slice_t out[AIGW_OUT_PIECES];
     int out_n, out_at;           /* pieces; the one that is next */
@@ -130,11 +136,14 @@ struct aigw_exchange_t {
     unsigned reused:1;           /* the connection came from the pool */
     unsigned answered:1;         /* a byte of the answer has come */
     unsigned committed:1;        /* a byte was given to the client */
+    unsigned held_back:1;        /* the answer has begun, but only with what
+                                    is no content: it waits for the commit */
     unsigned blocked:1;          /* the client does not take more now */
     unsigned sync:1;             /* a worker drives */
     unsigned must_flush:1;       /* a filter above ours keeps small pieces
                                     until it sees FLUSH (mod_ssl does) */
     unsigned gone:1;             /* the client has left */
+    unsigned draining:1;         /* and the upstream is read on (AIGWDrain) */
     unsigned replaced:1;         /* a dead pooled connection was replaced */
     unsigned keep_upstream:1;    /* it may be pooled if the end is exact */
     int n_1xx;
@@ -147,6 +156,8 @@ struct aigw_exchange_t {
     apr_bucket_brigade *bb;      /* r->pool; downstream's */
     apr_time_t deadline;         /* of the phase; total_at bounds it */
     apr_time_t total_at;
+    apr_time_t hold_until;       /* what is held back goes out then */
+    apr_off_t drain_left;        /* bytes that may still be read then */
     apr_time_t last_read;        /* last byte from the upstream */
 
     /* -- relay: the async driver ----------------------------------------- */
@@ -160,6 +171,8 @@ struct aigw_exchange_t {
     aigw_record_t rec;           /* strings from r->pool */
     const char *why;             /* detail of a failure, for the error log;
                                     r->pool; NULL: none */
+    const char *passed_over;     /* upstreams that failed before the one that
+                                    was settled on; r->pool; NULL: none */
     apr_time_t entered;          /* the handler began */
     apr_time_t body_wait;        /* time spent waiting for the body */
     apr_time_t posted;           /* given to the relay */
@@ -218,5 +231,9 @@ aigw_exchange_t *aigw_exchange_of(request_rec *r);
  * @return OK, as handlers do
  */
 int aigw_refuse(aigw_exchange_t *x, aigw_reason_t reason, const char *detail);
+
+/** The same for an error that the upstream put in place of an answer: its
+ * word for it (seen.error) becomes the code, and a status. */
+int aigw_refuse_upstream_error(aigw_exchange_t *x, const char *word);
 
 #endif

@@ -14,6 +14,7 @@
 #include "account/settle.h"
 #include "relay/child.h"
 #include "relay/downstream.h"
+#include "relay/exchange.h"
 #include "relay/handback.h"
 #include "relay/loop.h"
 #include "relay/sync.h"
@@ -34,7 +35,15 @@ aigw_exchange_t *aigw_exchange_of(request_rec *r)
     return NULL;
 }
 
-/* -- enter and leave ------------------------------------------------------- */
+/* -- enter and leave ------------------------------------------------------ */
+
+static void leave_upstream(aigw_exchange_t *x)
+{
+    if (x->counted_up) {
+        apr_atomic_dec32(&x->upstream->rt->active);
+        x->counted_up = 0;
+    }
+}
 
 static apr_status_t exchange_ends(void *data)
 {
@@ -45,9 +54,7 @@ static apr_status_t exchange_ends(void *data)
     if (x->counted) {
         apr_atomic_dec32(&aigw_child()->streams);
     }
-    if (x->counted_up) {
-        apr_atomic_dec32(&x->upstream->rt->active);
-    }
+    leave_upstream(x);
     aigw_request_free(x);
     free(x->addrs);
     free(x->head_buf);
@@ -105,7 +112,7 @@ static aigw_exchange_t *enter(request_rec *r)
     return x;
 }
 
-/* -- the stations ---------------------------------------------------------- */
+/* -- the stations --------------------------------------------------------- */
 
 static aigw_reason_t identify(aigw_exchange_t *x)
 {
@@ -183,23 +190,6 @@ static aigw_reason_t scan_body(aigw_exchange_t *x)
            : AIGW_REASON_BAD_FIELD;
 }
 
-static aigw_reason_t choose(aigw_exchange_t *x, const char **remote)
-{
-    aigw_upstream_t *up = aigw_choose(x->sconf, x->req->model, remote);
-
-    if (up == NULL) {
-        return AIGW_REASON_MODEL_UNKNOWN;
-    }
-    x->upstream = up;
-    x->rec.upstream = up->name;
-    x->counted_up = 1;
-    if (apr_atomic_inc32(&up->rt->active) >= (apr_uint32_t)up->max
-        && up->max) {
-        return AIGW_REASON_UPSTREAM_FULL;
-    }
-    return AIGW_REASON_NONE;
-}
-
 /* A name as JSON text with its quotes. */
 static aigw_slice_t quoted(apr_pool_t *p, const char *name)
 {
@@ -240,9 +230,77 @@ static aigw_reason_t build(aigw_exchange_t *x, const char *remote)
            ? AIGW_REASON_NONE : AIGW_REASON_INTERNAL;
 }
 
+/* Take a place at the upstream (max=). */
+static int enter_upstream(aigw_exchange_t *x, aigw_upstream_t *up)
+{
+    leave_upstream(x);
+    x->upstream = up;
+    x->rec.upstream = up->name;
+    x->counted_up = 1;
+    return apr_atomic_inc32(&up->rt->active) < (apr_uint32_t)up->max
+           || up->max == 0;
+}
+
+/* The next candidate that has a place for this request. */
+static aigw_reason_t pick(aigw_exchange_t *x, int retry, apr_time_t now)
+{
+    const aigw_candidate_t *cand;
+    int full = 0;
+
+    while ((cand = aigw_choose_next(x->row, &x->tried, retry, now))) {
+        if (enter_upstream(x, cand->upstream)) {
+            return build(x, cand->remote);
+        }
+        full = 1;
+    }
+    return full ? AIGW_REASON_UPSTREAM_FULL : AIGW_REASON_MODEL_UNKNOWN;
+}
+
+static int known_address(aigw_exchange_t *x)
+{
+    if (x->addrs == NULL) {
+        x->addrs = malloc(sizeof(*x->addrs));
+    }
+    return x->addrs
+           && aigw_resolver_peek(aigw_child()->resolver,
+                                 x->upstream->rt->resolver_slot, x->addrs)
+              == AIGW_OK;
+}
+
+/* See aigw.h. Names that are not known yet are not waited for. */
+static aigw_rc_t next_candidate(aigw_exchange_t *x, apr_time_t now)
+{
+    aigw_retries_t *retries = &aigw_child()->retries;
+    aigw_upstream_t *failed = x->upstream;
+
+    if (!aigw_retries_take(retries)) {
+        return AIGW_REFUSED;
+    }
+    while (pick(x, 1, now) == AIGW_REASON_NONE) {
+        if (known_address(x)) {
+            return AIGW_OK;
+        }
+    }
+    aigw_retries_return(retries);
+    enter_upstream(x, failed); /* the record names the one that was asked */
+    return AIGW_REFUSED;
+}
+
+static aigw_reason_t choose(aigw_exchange_t *x)
+{
+    x->row = aigw_choose(x->sconf, x->req->model);
+    if (x->row == NULL) {
+        return AIGW_REASON_MODEL_UNKNOWN;
+    }
+    x->next = next_candidate;
+    aigw_retries_call(&aigw_child()->retries);
+    return pick(x, 0, x->entered);
+}
+
+/* A name that can't be resolved is a failed candidate like any other. */
 static aigw_reason_t resolve(aigw_exchange_t *x)
 {
-    const char *why = NULL;
+    const char *why = NULL, *failed;
 
     x->addrs = malloc(sizeof(*x->addrs));
     if (x->addrs == NULL) {
@@ -250,17 +308,23 @@ static aigw_reason_t resolve(aigw_exchange_t *x)
     }
     if (aigw_resolver_get(aigw_child()->resolver,
                           x->upstream->rt->resolver_slot, x->addrs, &why)
-        != AIGW_OK) {
-        x->why = apr_pstrcat(x->r->pool, x->upstream->host, ": ", why, NULL);
-        return AIGW_REASON_RESOLVE;
+        == AIGW_OK) {
+        return AIGW_REASON_NONE;
     }
-    return AIGW_REASON_NONE;
+    failed = x->upstream->name;
+    why = apr_pstrcat(x->r->pool, x->upstream->host, ": ", why, NULL);
+    aigw_health_fail(x->upstream->health, 0, apr_time_now());
+    if (x->next(x, apr_time_now()) == AIGW_OK) {
+        aigw_exchange_passed_over(x, failed, why);
+        return AIGW_REASON_NONE;
+    }
+    x->why = why;
+    return AIGW_REASON_RESOLVE;
 }
 
 /* All that is decided before an upstream hears of the request. */
 static aigw_reason_t prepare(aigw_exchange_t *x)
 {
-    const char *remote = NULL;
     aigw_reason_t why;
 
     if ((why = identify(x)) != AIGW_REASON_NONE
@@ -269,15 +333,14 @@ static aigw_reason_t prepare(aigw_exchange_t *x)
         || (why = admit(x)) != AIGW_REASON_NONE
         || (why = aigw_body_read(x)) != AIGW_REASON_NONE
         || (why = scan_body(x)) != AIGW_REASON_NONE
-        || (why = choose(x, &remote)) != AIGW_REASON_NONE
-        || (why = build(x, remote)) != AIGW_REASON_NONE
+        || (why = choose(x)) != AIGW_REASON_NONE
         || (why = resolve(x)) != AIGW_REASON_NONE) {
         return why;
     }
     return AIGW_REASON_NONE;
 }
 
-/* -- start ----------------------------------------------------------------- */
+/* -- start ---------------------------------------------------------------- */
 
 /* Once a filter and child: the admin should know why streams hold workers. */
 static void warn_foreign(aigw_exchange_t *x, const char *filter)

@@ -24,7 +24,7 @@ static void child_init(apr_pool_t *pchild, server_rec *s)
 {
     aigw_usage_log_child_init();
     if (aigw_unpriced_child_init(pchild) == APR_SUCCESS) {
-        aigw_child_init(pchild, s);
+        aigw_child_init(pchild, s, aigw_settle);
     }
 }
 

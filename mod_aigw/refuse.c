@@ -40,8 +40,7 @@ static void set_fields(aigw_exchange_t *x, const aigw_reason_info_t *info,
 {
     request_rec *r = x->r;
 
-    r->status = info->status;
-    r->status_line = NULL;
+    aigw_downstream_status(r, info->status);
     ap_set_content_type(r, x->dialect->error_type);
     ap_set_content_length(r, (apr_off_t)n);
     apr_table_setn(r->headers_out, "x-request-id", x->id);
@@ -67,16 +66,16 @@ static void note_refusal(aigw_exchange_t *x, const aigw_reason_info_t *info)
     x->rec.error = info->code ? info->code : info->word;
 }
 
-int aigw_refuse(aigw_exchange_t *x, aigw_reason_t reason, const char *detail)
+static int refuse(aigw_exchange_t *x, const aigw_reason_info_t *info,
+                  const char *detail)
 {
-    const aigw_reason_info_t *info = aigw_reason_info(reason);
     char buf[ERROR_BODY_MAX];
     apr_size_t n = x->dialect->error_body(buf, sizeof(buf), info,
                                           detail ? detail : info->message,
                                           x->id);
 
     note_refusal(x, info);
-    if (must_close(reason) || (body_unread(x) && !aigw_body_discard(x))) {
+    if (must_close(info->reason) || (body_unread(x) && !aigw_body_discard(x))) {
         x->c->keepalive = AP_CONN_CLOSE;
     }
     set_fields(x, info, n);
@@ -87,4 +86,19 @@ int aigw_refuse(aigw_exchange_t *x, aigw_reason_t reason, const char *detail)
         x->gone = 1;
     }
     return OK;
+}
+
+int aigw_refuse(aigw_exchange_t *x, aigw_reason_t reason,
+                const char *detail)
+{
+    return refuse(x, aigw_reason_info(reason), detail);
+}
+
+int aigw_refuse_upstream_error(aigw_exchange_t *x, const char *word)
+{
+    aigw_reason_info_t info = *aigw_reason_info(AIGW_REASON_UPSTREAM_ERROR);
+
+    info.status = aigw_reason_error_status(word);
+    info.code = *word ? apr_pstrdup(x->r->pool, word) : info.code;
+    return refuse(x, &info, NULL);
 }

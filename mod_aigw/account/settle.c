@@ -39,21 +39,6 @@ static void take_seen(aigw_exchange_t *x)
     }
 }
 
-/* By the model that answered, else by the one that was asked for. */
-static const aigw_price_t *find_price(const aigw_catalog_t *cat,
-                                      const aigw_record_t *rec)
-{
-    const aigw_price_t *price = NULL;
-
-    if (rec->served) {
-        price = aigw_catalog_find(cat, rec->served, rec->ts);
-    }
-    if (price == NULL && rec->model) {
-        price = aigw_catalog_find(cat, rec->model, rec->ts);
-    }
-    return price;
-}
-
 static void set_cost(aigw_exchange_t *x)
 {
     const aigw_catalog_t *cat = aigw_config_main()->catalog;
@@ -63,7 +48,7 @@ static void set_cost(aigw_exchange_t *x)
     if (cat == NULL || rec->usage.source == AIGW_USAGE_NONE) {
         return;
     }
-    price = find_price(cat, rec);
+    price = aigw_catalog_price(cat, rec->served, rec->model, rec->ts);
     if (price == NULL
         || aigw_price_cost(price, &rec->usage, &rec->cost) != AIGW_OK) {
         aigw_unpriced_warn(x, rec->served ? rec->served : rec->model);
@@ -97,9 +82,15 @@ static void write_line(const aigw_exchange_t *x)
     }
 }
 
-/* An upstream's failure is the administrator's to know of. */
+/* An upstream's failure is the administrator's to know of; one that another
+ * upstream made good is no warning. */
 static void log_failure(const aigw_exchange_t *x)
 {
+    if (x->passed_over) {
+        aigw_rlog(x->r, x->id, AIGWNO(0402), APLOG_INFO, 0,
+                  "tried before upstream %s: %s", x->upstream->name,
+                  x->passed_over);
+    }
     if (x->why && x->upstream) {
         aigw_rlog(x->r, x->id, AIGWNO(0401), APLOG_WARNING, 0,
                   "upstream %s: %s%s%s", x->upstream->name,

@@ -261,36 +261,10 @@ static void warn_upstream(const aigw_upstream_t *up, server_rec *s)
     }
 }
 
-/* Whoever names a second upstream counts on it. */
-static void warn_row(const aigw_model_row_t *row, server_rec *s)
-{
-    if (row->candidates->nelts > 1) {
-        aigw_slog(s, AIGWNO(0133), APLOG_WARNING, 0,
-                  "%s: AIGWModel %s: only %s is asked; the upstreams after "
-                  "it are not tried when it fails",
-                  row->where, row->pattern,
-                  APR_ARRAY_IDX(row->candidates, 0, aigw_candidate_t)
-                      .upstream_name);
-    }
-}
-
-static void warn_models(server_rec *s)
-{
-    int i;
-
-    for (; s; s = s->next) {
-        const apr_array_header_t *rows = own_rows(s);
-        for (i = 0; rows && i < rows->nelts; i++) {
-            warn_row(APR_ARRAY_IDX(rows, i, aigw_model_row_t *), s);
-        }
-    }
-}
-
 static void warn_all(const aigw_main_t *conf, server_rec *s)
 {
     int i;
 
-    warn_models(s);
     for (i = 0; i < conf->upstreams->nelts; i++) {
         warn_upstream(APR_ARRAY_IDX(conf->upstreams, i, aigw_upstream_t *), s);
     }

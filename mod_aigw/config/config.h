@@ -14,6 +14,7 @@
 #include "../core/slice.h"
 #include "../core/dialect.h"
 #include "../core/price.h"
+#include "../core/health.h"
 
 struct aigw_keys_t;
 struct aigw_usage_log_t;
@@ -46,6 +47,7 @@ typedef struct {
     int ask_usage;            /* usage=ask */
     const char *where;        /* "file:line" of the directive */
     struct aigw_tls_ctx_t *tls_ctx;   /* made in check_config; NULL if plain */
+    aigw_health_t *health;    /* pchild; likewise */
     struct aigw_upstream_rt_t *rt;    /* pchild: made in child_init */
 } aigw_upstream_t;
 
@@ -84,6 +86,9 @@ typedef struct {
     struct aigw_usage_log_t *log;  /* opened in open_logs; NULL: none */
     apr_off_t max_body;            /* AIGWMaxBody in bytes; -1 not said, never
                                       so after check_config */
+    apr_interval_time_t drain_time; /* AIGWDrain; -1: not said, 0: close
+                                      the upstream when a client leaves */
+    apr_off_t drain_bytes;         /* and how much is read at most */
 } aigw_server_t;
 
 /** Per Location, merged. */

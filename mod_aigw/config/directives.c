@@ -227,6 +227,27 @@ static const char *set_max_body(cmd_parms *cmd, void *dir, const char *arg)
     return NULL;
 }
 
+static const char *set_drain(cmd_parms *cmd, void *dir, const char *time,
+                             const char *size)
+{
+    aigw_server_t *sc = aigw_config_server_of(cmd);
+    const char *fault = aigw_config_place(cmd);
+
+    (void)dir;
+    if (fault) {
+        return fault;
+    }
+    if (aigw_value_duration(time, &sc->drain_time)
+        || aigw_value_size(size, &sc->drain_bytes)) {
+        return apr_psprintf(cmd->pool,
+                            "AIGWDrain %s %s is not understood; allowed is a "
+                            "time and a number of bytes, such as AIGWDrain "
+                            "30s 1M, or 0 0 to close the upstream at once",
+                            time, size);
+    }
+    return NULL;
+}
+
 static const char *set_max_streams(cmd_parms *cmd, void *dir, const char *arg)
 {
     const char *fault = aigw_config_place(cmd);

@@ -34,6 +34,8 @@ void *aigw_config_create_server(apr_pool_t *p, server_rec *s)
         .log_spec = NULL,
         .log = NULL,
         .max_body = -1,
+        .drain_time = -1,
+        .drain_bytes = 0,
     };
     return sc;
 }
@@ -50,6 +52,8 @@ void *aigw_config_merge_server(apr_pool_t *p, void *base, void *over)
         .log_spec = o->log_spec ? o->log_spec : b->log_spec,
         .log = NULL,
         .max_body = o->max_body >= 0 ? o->max_body : b->max_body,
+        .drain_time = o->drain_time >= 0 ? o->drain_time : b->drain_time,
+        .drain_bytes = o->drain_time >= 0 ? o->drain_bytes : b->drain_bytes,
     };
     return sc;
 }

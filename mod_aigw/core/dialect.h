@@ -65,6 +65,7 @@ typedef struct {
     unsigned event_usage:1;    /* this event holds a usage object */
     unsigned event_choice:1;   /* this event holds a choice */
     unsigned event_error:1;    /* this event holds an error */
+    unsigned choice_before:1; /* an earlier event held a choice */
 } aigw_dialect_state_t;
 
 struct aigw_dialect_t {

@@ -276,6 +276,9 @@ static void take_choices(aigw_meter_t *m, const aigw_jsonscan_value_t *v)
 static void take_error(aigw_meter_t *m, unsigned rank, aigw_slice_t word)
 {
     m->state.event_error = 1;
+    if (!m->state.choice_before) {
+        m->seen.error_first = 1;
+    }
     m->state.usage_final = 0; /* unless this event brings one */
     if (!m->seen.saw_error || rank > m->state.error_rank) {
         copy_text(m->seen.error, sizeof(m->seen.error), word);
@@ -395,6 +398,7 @@ static void event_start(aigw_meter_t *m)
     s->event_usage = 0;
     s->event_choice = 0;
     s->event_error = 0;
+    s->choice_before = m->seen.saw_content;
 }
 
 static int all_zero(const apr_uint64_t *counts, apr_uint32_t have)

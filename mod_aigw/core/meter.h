@@ -54,6 +54,8 @@ typedef struct {
     apr_uint64_t events;     /* SSE events that carried data */
     unsigned saw_end:1;      /* the dialect's own end ([DONE]) was seen */
     unsigned saw_error:1;    /* an error object inside the answer */
+    unsigned error_first:1;  /* the first thing said was an error: no event
+                                with a choice went by before it */
     unsigned saw_content:1;  /* a first event with a choice went by */
     unsigned bad_json:1;     /* an event or the document was not JSON (one
                                 that the end of a cut body broke off is no

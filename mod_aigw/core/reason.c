@@ -7,6 +7,7 @@
  */
 #include <stddef.h>
 #include "reason.h"
+#include "slice.h"
 
 #define REQUEST "invalid_request_error"
 #define SERVER "server_error"
@@ -161,4 +162,52 @@ const aigw_reason_info_t *aigw_reason_info(aigw_reason_t reason)
         return &table[AIGW_REASON_INTERNAL];
     }
     return &table[reason];
+}
+
+int aigw_reason_error_status(const char *word)
+{
+    static const struct {
+        const char *part;
+        int status;
+    } words[] = {
+        {"rate_limit", 429},   {"quota", 429},     {"overloaded", 503},
+        {"unavailable", 503},  {"timeout", 504},   {"invalid_request", 400},
+        {"context_length", 400}, {"not_found", 404}, {"content_filter", 400},
+    };
+    apr_size_t i, n = strlen(word);
+    apr_uint64_t number;
+
+    if (n == 3 && aigw_slice_u64(aigw_slice(word, n), &number) == AIGW_OK
+        && number >= 400 && number < 600) {
+        return (int)number;
+    }
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strstr(word, words[i].part)) {
+            return words[i].status;
+        }
+    }
+    return 502;
+}
+
+int aigw_reason_status_retry(int status)
+{
+    return status == 408 || status == 409 || status == 429
+           || (status >= 500 && status < 600);
+}
+
+int aigw_reason_retry(aigw_reason_t reason)
+{
+    switch (reason) {
+    case AIGW_REASON_CONNECT:
+    case AIGW_REASON_CONNECT_TIMEOUT:
+    case AIGW_REASON_TLS:
+    case AIGW_REASON_SEND:
+    case AIGW_REASON_FIRST_TIMEOUT:
+    case AIGW_REASON_IDLE_TIMEOUT:
+    case AIGW_REASON_BAD_ANSWER:
+    case AIGW_REASON_TRUNCATED:
+        return 1;
+    default:
+        return 0;
+    }
 }

@@ -64,4 +64,17 @@ typedef struct {
 /** The row of a reason; never NULL. Static data. */
 const aigw_reason_info_t *aigw_reason_info(aigw_reason_t reason);
 
+/**
+ * The HTTP status that fits an error inside an event stream, by its type or
+ * code: a number of 400 to 599 is the status itself; else the words that the
+ * providers use. 502 for what is unknown.
+ */
+int aigw_reason_error_status(const char *word);
+
+/** 1 if a status is worth another try elsewhere: 408, 409, 429, 5xx. */
+int aigw_reason_status_retry(int status);
+
+/** 1 if a failure before the first byte is. */
+int aigw_reason_retry(aigw_reason_t reason);
+
 #endif

@@ -42,7 +42,9 @@ typedef enum {
 #define AIGW_FLAG_REUSED        (1u << 8)  /* "reused": pooled connection */
 #define AIGW_FLAG_CUT           (1u << 9)  /* "cut": a string was shortened;
                                               the writer sets it itself */
-#define AIGW_FLAG_MAX           10
+#define AIGW_FLAG_DRAINED       (1u << 10) /* "drained": read on after the
+                                              client had left */
+#define AIGW_FLAG_MAX           11
 
 /** Strings are borrowed: NULL or "" = absent; valid UTF-8 is not required.
  * Times are microseconds; -1 = absent for the counters that may be so.

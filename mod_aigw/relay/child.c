@@ -11,7 +11,6 @@
 #include "child.h"
 #include "handback.h"
 #include "loop.h"
-#include "../account/settle.h"
 #include "../upstream/upconn.h"
 
 static aigw_child_t *the_child;
@@ -71,7 +70,7 @@ static void settle_the_rest(aigw_child_t *ch)
             x->rec.end = AIGW_END_TRUNCATED;
             x->rec.reason = AIGW_REASON_STOPPING;
         }
-        aigw_settle(x);
+        ch->settle(x);
     }
 }
 
@@ -163,6 +162,7 @@ static apr_status_t init_all(aigw_child_t *ch)
     apr_generate_random_bytes((unsigned char *)&ch->id_seed,
                               sizeof(ch->id_seed));
     init_limits(ch);
+    aigw_retries_init(&ch->retries);
     if ((rv = apr_thread_mutex_create(&ch->mutex, APR_THREAD_MUTEX_DEFAULT,
                                       ch->pool)) != APR_SUCCESS
         || (rv = aigw_resolver_create(&ch->resolver, apr_time_from_sec(60),
@@ -176,12 +176,14 @@ static apr_status_t init_all(aigw_child_t *ch)
     return APR_SUCCESS;
 }
 
-void aigw_child_init(apr_pool_t *pchild, server_rec *s)
+void aigw_child_init(apr_pool_t *pchild, server_rec *s,
+                     void (*settle)(aigw_exchange_t *x))
 {
     aigw_child_t *ch = apr_pcalloc(pchild, sizeof(*ch));
     apr_status_t rv;
 
     ch->s = s;
+    ch->settle = settle;
     ch->pool = pchild;
     rv = init_all(ch);
     if (rv != APR_SUCCESS) {

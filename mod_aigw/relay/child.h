@@ -9,9 +9,11 @@
 
 #include <apr_thread_mutex.h>
 #include "../aigw.h"
+#include "../core/health.h"
 
 typedef struct {
     server_rec *s;
+    void (*settle)(aigw_exchange_t *x); /* for what is left at a stop */
     apr_pool_t *pool;              /* pchild */
     struct aigw_relay_t *relay;    /* NULL: every exchange is driven by its
                                       worker (worker and prefork MPM) */
@@ -22,6 +24,7 @@ typedef struct {
     apr_uint32_t streams;          /* atomic: exchanges past admission */
     int max_uploads;
     apr_uint32_t uploads;          /* atomic: bodies being read */
+    aigw_retries_t retries;
     apr_uint32_t sync_forced;      /* atomic: exchanges that a foreign filter
                                       kept on a worker */
     apr_thread_mutex_t *mutex;     /* of the list */
@@ -30,9 +33,11 @@ typedef struct {
     apr_uint32_t id_count;         /* atomic */
 } aigw_child_t;
 
-/** child_init hook: make the above; logs what fails, the child then refuses
- * every request with a 500 in the dialect. */
-void aigw_child_init(apr_pool_t *pchild, server_rec *s);
+/** child_init hook: make the above. Logs what fails; the child then refuses
+ * every request with a 500.
+ * @param settle aigw_settle() */
+void aigw_child_init(apr_pool_t *pchild, server_rec *s,
+                     void (*settle)(aigw_exchange_t *x));
 
 /** child_stopping hook. */
 void aigw_child_stopping(apr_pool_t *pchild, int graceful);

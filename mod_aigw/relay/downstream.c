@@ -17,7 +17,7 @@
 static ap_filter_rec_t *net_filter_rec;
 static APR_OPTIONAL_FN_TYPE(ap_logio_add_bytes_out) *logio_add_bytes_out;
 
-/* -- the network filter ---------------------------------------------------- */
+/* -- the network filter --------------------------------------------------- */
 
 #define NET_IOV 64
 
@@ -169,7 +169,7 @@ void aigw_downstream_attach(aigw_conn_t *cc)
     cc->filter = ap_add_output_filter_handle(net_filter_rec, cc, NULL, cc->c);
 }
 
-/* -- which filters may run on the relay thread ----------------------------- */
+/* -- which filters may run on the relay thread ---------------------------- */
 
 /* Filters that neither block nor keep what they are given: httpd's own
  * protocol filters, mod_headers, mod_expires, mod_logio, mod_ssl, the
@@ -232,7 +232,7 @@ void aigw_downstream_post_config(void)
     logio_add_bytes_out = APR_RETRIEVE_OPTIONAL_FN(ap_logio_add_bytes_out);
 }
 
-/* -- the answer's head ----------------------------------------------------- */
+/* -- the answer's head ---------------------------------------------------- */
 
 /* What an upstream may tell a client.  Never Set-Cookie, Server, Alt-Svc,
  * Strict-Transport-Security, nor the account's own limits and organisation:
@@ -310,20 +310,21 @@ static void set_stream_fields(request_rec *r)
 }
 
 /* httpd turns a status that it has no line for into 500. */
-static const char *status_line(request_rec *r, int status)
+void aigw_downstream_status(request_rec *r, int status)
 {
     const char *known = ap_get_status_line(status);
 
-    return apr_strtoi64(known, NULL, 10) == status
-           ? NULL : apr_psprintf(r->pool, "%d Upstream status", status);
+    r->status = status;
+    r->status_line = apr_strtoi64(known, NULL, 10) == status
+                     ? NULL : apr_psprintf(r->pool, "%d Upstream status",
+                                           status);
 }
 
 void aigw_downstream_head(aigw_exchange_t *x, const aigw_http1_head_t *head)
 {
     request_rec *r = x->r;
 
-    r->status = head->status;
-    r->status_line = status_line(r, head->status);
+    aigw_downstream_status(r, head->status);
     copy_fields(x, head);
     set_ids(x);
     if (x->meter.kind == AIGW_METER_SSE) {
@@ -342,7 +343,7 @@ void aigw_downstream_forget(aigw_exchange_t *x)
     x->rec.bytes_out = 0;
 }
 
-/* -- bytes ----------------------------------------------------------------- */
+/* -- bytes ---------------------------------------------------------------- */
 
 static void add(aigw_exchange_t *x, apr_bucket *b)
 {
@@ -353,6 +354,10 @@ static void sink_pass(void *ctx, const char *p, apr_size_t n)
 {
     aigw_exchange_t *x = ctx;
 
+    if (x->gone) {
+        x->drain_left -= (apr_off_t)n;
+        return;
+    }
     add(x, apr_bucket_transient_create(p, n, x->c->bucket_alloc));
     x->rec.bytes_out += (apr_int64_t)n;
 }
@@ -383,6 +388,9 @@ static void sink_release(void *ctx)
 {
     aigw_exchange_t *x = ctx;
 
+    if (x->gone) {
+        x->held_len = 0;
+    }
     if (x->held_len) {
         add(x, apr_bucket_heap_create(x->held, x->held_len, free,
                                       x->c->bucket_alloc));

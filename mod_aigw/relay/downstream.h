@@ -22,6 +22,9 @@ void aigw_downstream_attach(aigw_conn_t *cc);
 /** The meter's sink: body bytes on their way to the client. */
 extern const aigw_meter_sink_t aigw_downstream_sink;
 
+/** The status for the client, one that httpd does not know (529) too. */
+void aigw_downstream_status(request_rec *r, int status);
+
 /** Status and header fields for the client, from the answer's head. */
 void aigw_downstream_head(aigw_exchange_t *x, const aigw_http1_head_t *head);
 

@@ -13,13 +13,21 @@
 #include "../upstream/upconn.h"
 #include "../upstream/request.h"
 
+#include <apr_date.h>
+
 #define READS_A_TURN   4
+/* An answer that begins with no content is held back this far, so that an
+ * error that comes first can become a status or another try. */
+#define HOLD_TIME      apr_time_from_sec(1)
+#define HOLD_EVENTS    8
+#define HOLD_BYTES     4096
 #define MAX_1XX        8
 #define MAX_HEAD_BYTES (64 * 1024)
 
 /* What one step of the machine came to. */
 typedef enum {
     STEP_ON,   /* look at the state again */
+    STEP_RETRY, /* the same, with another upstream */
     STEP_WAIT, /* nothing more goes now */
     STEP_ENDED
 } step_t;
@@ -46,7 +54,6 @@ static void drop_upstream(aigw_exchange_t *x)
 
 static void forget_buffers(aigw_exchange_t *x)
 {
-    aigw_request_free(x);
     free(x->addrs);
     x->addrs = NULL;
     free(x->head_buf);
@@ -54,7 +61,7 @@ static void forget_buffers(aigw_exchange_t *x)
     x->head_len = x->head_scanned = 0;
 }
 
-/* -- ends ------------------------------------------------------------------ */
+/* -- ends ----------------------------------------------------------------- */
 
 static void note_end(aigw_exchange_t *x, aigw_end_t end, aigw_reason_t why)
 {
@@ -62,6 +69,26 @@ static void note_end(aigw_exchange_t *x, aigw_end_t end, aigw_reason_t why)
         x->rec.end = end;
         x->rec.reason = why;
     }
+}
+
+static int ok_status(const aigw_exchange_t *x)
+{
+    return x->rec.upstream_status >= 200 && x->rec.upstream_status < 300;
+}
+
+static void forget_held(aigw_exchange_t *x)
+{
+    free(x->held);
+    x->held = NULL;
+    x->held_len = x->held_cap = 0;
+}
+
+static step_t ended(aigw_exchange_t *x)
+{
+    aigw_request_free(x);
+    forget_buffers(x);
+    enter(x, AIGW_X_ENDED);
+    return STEP_ENDED;
 }
 
 /* Every way out passes here: the upstream is let go, what the meter still
@@ -73,48 +100,117 @@ static step_t end_exchange(aigw_exchange_t *x, int end_of_body)
     if (!x->gone && aigw_downstream_push(x, end_of_body) != AIGW_OK) {
         x->gone = 1;
     }
-    forget_buffers(x);
-    free(x->held);
-    x->held = NULL;
+    forget_held(x);
     x->want = 0;
-    enter(x, AIGW_X_ENDED);
-    return STEP_ENDED;
+    return ended(x);
+}
+
+/* AIGWDrain: the final usage is worth reading on for, within its caps. */
+static int may_drain(const aigw_exchange_t *x)
+{
+    return x->sconf->drain_time > 0 && x->state == AIGW_X_BODY
+           && x->meter.kind == AIGW_METER_SSE && ok_status(x)
+           && !x->draining;
 }
 
 static step_t client_gone(aigw_exchange_t *x)
 {
     x->gone = 1;
     x->c->aborted = 1;
+    x->blocked = 0;
     note_end(x, AIGW_END_CLIENT_ABORT, AIGW_REASON_CLIENT_GONE);
-    return end_exchange(x, -1);
+    if (!may_drain(x)) {
+        return end_exchange(x, -1);
+    }
+    x->draining = 1;
+    x->drain_left = x->sconf->drain_bytes;
+    x->rec.flags |= AIGW_FLAG_DRAINED;
+    set_deadline(x, apr_time_now() + x->sconf->drain_time);
+    x->total_at = x->deadline;
+    apr_brigade_cleanup(x->bb);
+    return STEP_ON;
 }
 
-/* The upstream failed.  Before the first byte the client gets an error of
- * ours; after it, a visible truncation and never a clean end. */
+/* -- another try ---------------------------------------------------------- */
+
+static void begin_attempt(aigw_exchange_t *x, apr_time_t now);
+
+/* Nothing of the failed answer may show. */
+static void forget_answer(aigw_exchange_t *x)
+{
+    aigw_meter_init(&x->meter, AIGW_METER_OFF, x->dialect, 0);
+    aigw_downstream_forget(x);
+    forget_held(x);
+    free(x->head_buf);
+    x->head_buf = NULL;
+    x->head_len = x->head_scanned = 0;
+    x->rec.upstream_status = 0;
+    x->rec.upstream_id = NULL;
+    x->rec.flags &= ~(AIGW_FLAG_ENCODED | AIGW_FLAG_REUSED);
+    x->answered = x->reused = x->replaced = x->held_back = 0;
+    x->n_1xx = 0;
+    x->addr_at = 0;
+}
+
+void aigw_exchange_passed_over(aigw_exchange_t *x, const char *upstream,
+                               const char *why)
+{
+    x->passed_over = apr_pstrcat(x->r->pool,
+                                 x->passed_over ? x->passed_over : "",
+                                 x->passed_over ? ", " : "", upstream, ": ",
+                                 why, NULL);
+}
+
+/* Before the commit point another candidate may do better.
+ * @return 1: it is being tried */
+static int try_next(aigw_exchange_t *x, const char *why, apr_time_t now)
+{
+    const char *failed = x->upstream->name;
+
+    if (x->committed || x->gone || now >= x->total_at
+        || x->next(x, now) != AIGW_OK) {
+        return 0;
+    }
+    aigw_exchange_passed_over(x, failed, why);
+    drop_upstream(x);
+    forget_answer(x);
+    begin_attempt(x, now);
+    return 1;
+}
+
+/* The upstream failed.  Before the first byte another one is tried, or the
+ * client gets an error of ours; after it, a visible truncation and never a
+ * clean end. */
 static step_t fail(aigw_exchange_t *x, aigw_end_t end, aigw_reason_t why,
                    const char *detail)
 {
+    apr_time_t now = apr_time_now();
+
+    if (aigw_reason_retry(why) && !x->committed) {
+        aigw_health_fail(x->upstream->health, 0, now);
+        if (try_next(x, detail ? detail : aigw_reason_info(why)->word,
+                     now)) {
+            return STEP_RETRY;
+        }
+    }
     /* Logged by the worker that settles: a piped error log that nobody
      * reads must not hold the relay thread. */
     x->why = apr_pstrdup(x->r->pool, detail ? detail : "");
     note_end(x, end, why);
-    if (x->committed) {
+    if (x->committed || x->gone) {
         return end_exchange(x, -1);
     }
     aigw_meter_finish(&x->meter, 0, &aigw_downstream_sink, x);
     aigw_downstream_forget(x);
     drop_upstream(x);
-    forget_buffers(x);
     aigw_refuse(x, why, NULL);
-    enter(x, AIGW_X_ENDED);
-    return STEP_ENDED;
+    return ended(x);
 }
 
-/* -- connect --------------------------------------------------------------- */
+/* -- connect -------------------------------------------------------------- */
 
 static void start_connect(aigw_exchange_t *x, apr_time_t now)
 {
-    x->rec.tries = 1;
     x->up_readable = x->up_writable = x->up_eof = 0;
     set_deadline(x, now + x->upstream->connect);
     enter(x, AIGW_X_CONNECT);
@@ -228,7 +324,7 @@ static step_t replace_or_fail(aigw_exchange_t *x, aigw_reason_t why,
     return STEP_ON;
 }
 
-/* -- send ------------------------------------------------------------------ */
+/* -- send ----------------------------------------------------------------- */
 
 static void sent(aigw_exchange_t *x, apr_size_t n)
 {
@@ -276,7 +372,7 @@ static step_t step_send(aigw_exchange_t *x, apr_time_t now)
     return STEP_ON;
 }
 
-/* -- head ------------------------------------------------------------------ */
+/* -- head ----------------------------------------------------------------- */
 
 static int is_media_type(aigw_slice_t value, const char *type)
 {
@@ -305,9 +401,58 @@ static aigw_meter_kind_t meter_kind(aigw_exchange_t *x,
                                                    : AIGW_METER_OFF;
 }
 
-static void take_head(aigw_exchange_t *x, const aigw_http1_head_t *head)
+/* A wait in the upstream's own words: Retry-After-Ms, else Retry-After in
+ * seconds or as a date. 0: it said none. */
+static apr_interval_time_t wait_hint(const aigw_http1_head_t *head,
+                                     apr_time_t now)
+{
+    aigw_slice_t ms = aigw_http1_field(head, "Retry-After-Ms");
+    aigw_slice_t s = ms.p ? ms : aigw_http1_field(head, "Retry-After");
+    char text[40];
+    apr_int64_t n;
+    char *end;
+
+    if (s.p == NULL || s.n == 0 || s.n >= sizeof(text)) {
+        return 0;
+    }
+    memcpy(text, s.p, s.n);
+    text[s.n] = '\0';
+    n = apr_strtoi64(text, &end, 10);
+    if (end != text && (*end == '\0' || *end == '.') && n >= 0
+        && n < 86400000) {
+        return ms.p ? apr_time_from_msec(n) : apr_time_from_sec(n);
+    }
+    n = apr_date_parse_http(text);
+    return n > now ? n - now : 0;
+}
+
+/* How the upstream is, by its status. @return 1 if another is to be asked */
+static int retry_status(aigw_exchange_t *x, const aigw_http1_head_t *head,
+                        apr_time_t now)
+{
+    aigw_health_t *health = x->upstream->health;
+    aigw_slice_t word = aigw_http1_field(head, "X-Should-Retry");
+
+    if (!aigw_reason_status_retry(head->status)) {
+        aigw_health_good(health);
+        return 0;
+    }
+    if (head->status == 429 || head->status >= 500) {
+        aigw_health_fail(health, wait_hint(head, now), now);
+    }
+    return !aigw_slice_is_nocase(word, "false");
+}
+
+static step_t take_head(aigw_exchange_t *x, const aigw_http1_head_t *head,
+                        apr_time_t now)
 {
     aigw_meter_kind_t kind = meter_kind(x, head);
+
+    if (retry_status(x, head, now)
+        && try_next(x, apr_psprintf(x->r->pool, "status %d", head->status),
+                    now)) {
+        return STEP_RETRY;
+    }
 
     aigw_meter_init(&x->meter, kind, x->upstream->dialect,
                     x->withhold && kind == AIGW_METER_SSE);
@@ -316,12 +461,15 @@ static void take_head(aigw_exchange_t *x, const aigw_http1_head_t *head)
     x->keep_upstream = head->keep_alive && x->out_at == x->out_n;
     aigw_downstream_head(x, head);
     forget_buffers(x);
+    x->hold_until = now + HOLD_TIME;
     enter(x, AIGW_X_BODY);
+    return STEP_ON;
 }
 
 /* Parse as many heads as are there: 1xx ones are read over.
  * @return STEP_ON when the body begins at *p, STEP_WAIT when more is needed */
-static step_t read_head(aigw_exchange_t *x, const char **p, const char *end)
+static step_t read_head(aigw_exchange_t *x, const char **p, const char *end,
+                        apr_time_t now)
 {
     for (;;) {
         aigw_http1_head_t head;
@@ -338,8 +486,7 @@ static step_t read_head(aigw_exchange_t *x, const char **p, const char *end)
         *p += head.size;
         x->head_scanned = 0;
         if (head.status >= 200) {
-            take_head(x, &head);
-            return STEP_ON;
+            return take_head(x, &head, now);
         }
     }
 }
@@ -384,7 +531,7 @@ static step_t head_bytes(aigw_exchange_t *x, const char *buf, apr_size_t n,
         p = joined;
         end = joined + x->head_len + n;
     }
-    step = read_head(x, &p, end);
+    step = read_head(x, &p, end, now);
     if (step == STEP_ON) {
         step = step_body_bytes(x, p, end, now);
     }
@@ -398,12 +545,7 @@ static step_t head_bytes(aigw_exchange_t *x, const char *buf, apr_size_t n,
     return step;
 }
 
-/* -- body ------------------------------------------------------------------ */
-
-static int ok_status(const aigw_exchange_t *x)
-{
-    return x->rec.upstream_status >= 200 && x->rec.upstream_status < 300;
-}
+/* -- body ----------------------------------------------------------------- */
 
 /* The framing ended rightly: what does that mean? */
 static step_t body_complete(aigw_exchange_t *x, apr_time_t now)
@@ -433,14 +575,69 @@ static step_t body_complete(aigw_exchange_t *x, apr_time_t now)
     return end_exchange(x, 1);
 }
 
+/* Nothing but comments and the like so far? */
+static int hold_back(const aigw_exchange_t *x, apr_time_t now)
+{
+    const aigw_meter_seen_t *seen = &x->meter.seen;
+
+    return !x->committed && x->meter.kind == AIGW_METER_SSE && ok_status(x)
+           && !seen->saw_content && now < x->hold_until
+           && seen->events < HOLD_EVENTS && x->rec.bytes_out < HOLD_BYTES;
+}
+
+/* Keep what points into the read buffer. */
+static step_t keep_brigade(aigw_exchange_t *x, apr_time_t now)
+{
+    apr_bucket *b;
+
+    for (b = APR_BRIGADE_FIRST(x->bb); b != APR_BRIGADE_SENTINEL(x->bb);
+         b = APR_BUCKET_NEXT(b)) {
+        apr_bucket_setaside(b, x->r->pool);
+    }
+    x->held_back = 1;
+    set_deadline(x, now + x->upstream->idle < x->hold_until
+                    ? now + x->upstream->idle : x->hold_until);
+    return STEP_ON;
+}
+
 static step_t push(aigw_exchange_t *x, apr_time_t now)
 {
+    if (x->draining) {
+        return x->drain_left > 0 ? STEP_ON : end_exchange(x, -1);
+    }
+    if (hold_back(x, now)) {
+        return keep_brigade(x, now);
+    }
+    x->held_back = 0;
     if (aigw_downstream_push(x, 0) != AIGW_OK) {
         return client_gone(x);
+    }
+    if (x->committed) {
+        aigw_request_free(x); /* no retry after this point */
     }
     set_deadline(x, now + (x->blocked ? x->r->server->timeout
                                       : x->upstream->idle));
     return STEP_ON;
+}
+
+/* An error stands where the answer's first event should be: the client gets
+ * it as a status, unless another upstream can do better. */
+static step_t early_error(aigw_exchange_t *x, apr_time_t now)
+{
+    const char *word = apr_pstrdup(x->r->pool, x->meter.seen.error);
+
+    if (aigw_reason_status_retry(aigw_reason_error_status(word))) {
+        aigw_health_fail(x->upstream->health, 0, now);
+        if (try_next(x, word, now)) {
+            return STEP_RETRY;
+        }
+    }
+    note_end(x, AIGW_END_ERROR, AIGW_REASON_UPSTREAM_ERROR);
+    aigw_meter_finish(&x->meter, 0, &aigw_downstream_sink, x);
+    aigw_downstream_forget(x);
+    drop_upstream(x);
+    aigw_refuse_upstream_error(x, word);
+    return ended(x);
 }
 
 static step_t step_body_bytes(aigw_exchange_t *x, const char *p,
@@ -452,6 +649,11 @@ static step_t step_body_bytes(aigw_exchange_t *x, const char *p,
     while ((rc = aigw_http1_body_next(&x->frame, &p, end, &run))
            == AIGW_OK) {
         aigw_meter_feed(&x->meter, run.p, run.n, &aigw_downstream_sink, x);
+    }
+    if (x->meter.seen.error_first && !x->committed && !x->gone
+        && x->meter.kind == AIGW_METER_SSE && ok_status(x)
+        && (rc != AIGW_AGAIN || aigw_meter_at_boundary(&x->meter))) {
+        return early_error(x, now);
     }
     if (rc == AIGW_DONE) {
         if (p != end) {
@@ -527,12 +729,14 @@ static step_t step_read(aigw_exchange_t *x, char *buf, apr_size_t size,
                                    : step_body_bytes(x, buf, buf + n, now);
 }
 
-/* -- the machine ----------------------------------------------------------- */
+/* -- the machine ---------------------------------------------------------- */
 
-void aigw_exchange_begin(aigw_exchange_t *x, apr_time_t now)
+static void begin_attempt(aigw_exchange_t *x, apr_time_t now)
 {
-    x->total_at = now + x->upstream->total;
-    x->rec.tries = 1;
+    x->rec.tries++;
+    x->out_at = 0;
+    x->out_off = 0;
+    x->up_readable = x->up_eof = 0;
     x->up = x->driver->take(x, now);
     if (x->up == NULL) {
         start_connect(x, now);
@@ -545,13 +749,19 @@ void aigw_exchange_begin(aigw_exchange_t *x, apr_time_t now)
     enter(x, AIGW_X_SEND);
 }
 
+void aigw_exchange_begin(aigw_exchange_t *x, apr_time_t now)
+{
+    x->total_at = now + x->upstream->total;
+    begin_attempt(x, now);
+}
+
 aigw_rc_t aigw_exchange_run(aigw_exchange_t *x, char *buf, apr_size_t size,
                             apr_time_t now)
 {
     int reads = 0;
     step_t step = STEP_ON;
 
-    while (step == STEP_ON) {
+    while (step == STEP_ON || step == STEP_RETRY) {
         switch (x->state) {
         case AIGW_X_CONNECT:
             step = step_connect(x);
@@ -576,8 +786,14 @@ aigw_rc_t aigw_exchange_run(aigw_exchange_t *x, char *buf, apr_size_t size,
 
 void aigw_exchange_timeout(aigw_exchange_t *x, apr_time_t now)
 {
-    if (now >= x->total_at) {
+    if (x->draining) {
+        end_exchange(x, -1);
+    }
+    else if (now >= x->total_at) {
         fail(x, AIGW_END_TIMEOUT, AIGW_REASON_TOTAL_TIMEOUT, NULL);
+    }
+    else if (x->held_back && now >= x->hold_until) {
+        push(x, now);
     }
     else if (x->blocked) {
         client_gone(x); /* a reader that stood still for TimeOut */
@@ -608,7 +824,14 @@ void aigw_exchange_client_ready(aigw_exchange_t *x, apr_time_t now)
 
 void aigw_exchange_client_gone(aigw_exchange_t *x)
 {
-    if (x->state != AIGW_X_ENDED) {
+    if (x->state != AIGW_X_ENDED && !x->draining) {
         client_gone(x);
     }
+}
+
+void aigw_exchange_abandon(aigw_exchange_t *x)
+{
+    x->gone = 1;
+    x->c->aborted = 1;
+    end_exchange(x, -1);
 }

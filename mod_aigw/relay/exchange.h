@@ -30,7 +30,8 @@ void aigw_exchange_begin(aigw_exchange_t *x, apr_time_t now);
 aigw_rc_t aigw_exchange_run(aigw_exchange_t *x, char *buf, apr_size_t size,
                             apr_time_t now);
 
-/** x->deadline has passed. */
+/** x->deadline has passed. Then, unless the exchange has ended, run: another
+ * upstream may be being tried. */
 void aigw_exchange_timeout(aigw_exchange_t *x, apr_time_t now);
 
 /** The client's socket takes bytes again; then run. */
@@ -38,5 +39,12 @@ void aigw_exchange_client_ready(aigw_exchange_t *x, apr_time_t now);
 
 /** The client has left: the upstream is closed at once. */
 void aigw_exchange_client_gone(aigw_exchange_t *x);
+
+/** Another upstream is tried: note which one failed and why, for the log. */
+void aigw_exchange_passed_over(aigw_exchange_t *x, const char *upstream,
+                               const char *why);
+
+/** httpd stops: end here, with nothing more for the client. */
+void aigw_exchange_abandon(aigw_exchange_t *x);
 
 #endif

@@ -33,7 +33,7 @@
 
 #define PER_CALLBACK 32 /* connections given back in one turn of the relay */
 
-/* -- the borrowed scoreboard handle ---------------------------------------- */
+/* -- the borrowed scoreboard handle --------------------------------------- */
 
 typedef struct {
     int child, thread;
@@ -101,7 +101,7 @@ static void borrow_handle(aigw_conn_t *cc)
     cc->c->sbh = cc->sbh;
 }
 
-/* -- the list, and who is busy for us -------------------------------------- */
+/* -- the list, and who is busy for us ------------------------------------- */
 
 static struct {
     apr_thread_mutex_t *mutex;
@@ -147,7 +147,7 @@ void aigw_handback_interrupt(void)
     apr_thread_mutex_unlock(back.mutex);
 }
 
-/* -- leaving --------------------------------------------------------------- */
+/* -- leaving -------------------------------------------------------------- */
 
 void aigw_handback_attach(conn_rec *c)
 {
@@ -170,13 +170,27 @@ aigw_conn_t *aigw_handback_conn(conn_rec *c)
                      : ap_get_module_config(c->conn_config, &aigw_module);
 }
 
+/* A child that is ending counts its connections once and goes when there is
+ * none; one that still stood in its queue then is processed all the same, but
+ * nobody would wait for it to come back.  The MPM changes its state before it
+ * counts, and has counted this connection before the handler runs: a state
+ * that still says "running" here means that it will be waited for. */
+static int may_be_forgotten(const aigw_conn_t *cc)
+{
+    int state = AP_MPMQ_RUNNING;
+
+    ap_mpm_query(AP_MPMQ_MPM_STATE, &state);
+    return state == AP_MPMQ_STOPPING && !cc->ours;
+}
+
 int aigw_handback_possible(request_rec *r, const char **filter)
 {
     conn_rec *c = r->connection;
+    aigw_conn_t *cc = aigw_handback_conn(c);
 
     *filter = NULL;
-    if (aigw_child()->relay == NULL || aigw_handback_conn(c) == NULL
-        || c->cs == NULL || r->main || c->clogging_input_filters) {
+    if (aigw_child()->relay == NULL || cc == NULL || c->cs == NULL || r->main
+        || c->clogging_input_filters || may_be_forgotten(cc)) {
         return 0;
     }
     *filter = aigw_downstream_foreign_filter(r);
@@ -218,7 +232,7 @@ void aigw_handback_close_socket(aigw_conn_t *cc)
     cc->in_epoll = 0;
 }
 
-/* -- what the MPM would do ------------------------------------------------- */
+/* -- what the MPM would do ------------------------------------------------ */
 
 static void wait_on_relay(aigw_conn_t *cc, int task, apr_interval_time_t t)
 {
@@ -380,7 +394,7 @@ static void destroy(aigw_conn_t *cc)
     apr_pool_destroy(cc->c->pool);
 }
 
-/* -- the callback ---------------------------------------------------------- */
+/* -- the callback --------------------------------------------------------- */
 
 static aigw_conn_t *pop(void)
 {
@@ -389,7 +403,7 @@ static aigw_conn_t *pop(void)
     apr_thread_mutex_lock(back.mutex);
     cc = back.first;
     if (cc) {
-        back.first = cc->next;
+        __atomic_store_n(&back.first, cc->next, __ATOMIC_RELAXED);
         if (back.first == NULL) {
             back.end = &back.first;
         }
@@ -480,7 +494,7 @@ void aigw_handback_flush(void)
 
 int aigw_handback_waiting(void)
 {
-    return *(aigw_conn_t *const volatile *)&back.first != NULL;
+    return __atomic_load_n(&back.first, __ATOMIC_RELAXED) != NULL;
 }
 
 apr_status_t aigw_handback_child_init(apr_pool_t *pchild)

@@ -65,7 +65,7 @@ struct aigw_relay_t {
 /* One a child; the drivers' callbacks have no other way to it. */
 static aigw_relay_t *the_relay;
 
-/* -- the heap of deadlines ------------------------------------------------- */
+/* -- the heap of deadlines ------------------------------------------------ */
 
 static void heap_put(aigw_relay_t *rl, int i, aigw_timer_t *t)
 {
@@ -140,7 +140,7 @@ static void timer_lazy(aigw_relay_t *rl, aigw_timer_t *t, apr_time_t at)
     }
 }
 
-/* -- epoll ----------------------------------------------------------------- */
+/* -- epoll ---------------------------------------------------------------- */
 
 static int watch(aigw_relay_t *rl, int op, int fd, apr_uint32_t events,
                  aigw_watch_t *w)
@@ -160,7 +160,7 @@ static void watch_client(aigw_relay_t *rl, aigw_conn_t *cc,
     cc->in_epoll = 1;
 }
 
-/* -- exchanges ------------------------------------------------------------- */
+/* -- exchanges ------------------------------------------------------------ */
 
 static void ready_later(aigw_relay_t *rl, aigw_exchange_t *x)
 {
@@ -215,7 +215,11 @@ static void exchange_due(aigw_timer_t *t, apr_time_t now)
         return;
     }
     aigw_exchange_timeout(x, now);
-    settle_wait(the_relay, x, x->blocked);
+    if (x->state == AIGW_X_ENDED) {
+        settle_wait(the_relay, x, x->blocked);
+        return;
+    }
+    run(the_relay, x);
 }
 
 static void upstream_ready(aigw_watch_t *w, apr_uint32_t events)
@@ -248,7 +252,7 @@ static void upstream_ready(aigw_watch_t *w, apr_uint32_t events)
     run(the_relay, x);
 }
 
-/* -- the driver ------------------------------------------------------------ */
+/* -- the driver ----------------------------------------------------------- */
 
 static void unlink_idle_upstream(aigw_upconn_t *uc)
 {
@@ -341,7 +345,7 @@ const aigw_driver_t aigw_relay_driver = {
     driver_take, driver_open, driver_give, driver_drop
 };
 
-/* -- client connections ---------------------------------------------------- */
+/* -- client connections --------------------------------------------------- */
 
 static void unlink_idle(aigw_relay_t *rl, aigw_conn_t *cc)
 {
@@ -414,7 +418,9 @@ static void stream_client_ready(aigw_relay_t *rl, aigw_conn_t *cc,
         settle_wait(rl, x, x->blocked);
         return;
     }
-    watch_client(rl, cc, x->blocked ? EPOLLOUT : 0);
+    if (!x->gone) { /* a client that left would be reported for ever */
+        watch_client(rl, cc, x->blocked ? EPOLLOUT : 0);
+    }
     run(rl, x);
 }
 
@@ -518,7 +524,7 @@ static void accept_task(aigw_relay_t *rl, aigw_conn_t *cc)
     }
 }
 
-/* -- the turn -------------------------------------------------------------- */
+/* -- the turn ------------------------------------------------------------- */
 
 static void drain_inbox(aigw_watch_t *w, apr_uint32_t events)
 {
@@ -642,7 +648,7 @@ static void *APR_THREAD_FUNC relay_main(apr_thread_t *thread, void *data)
     return NULL;
 }
 
-/* -- the doors ------------------------------------------------------------- */
+/* -- the doors ------------------------------------------------------------ */
 
 static void wake(aigw_relay_t *rl)
 {

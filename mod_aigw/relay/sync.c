@@ -104,7 +104,7 @@ static int wait_once(aigw_exchange_t *x, int client)
 {
     struct pollfd p[3] = {
         { x->up ? x->up->fd : -1, poll_events(x), 0 },
-        { client, POLLRDHUP, 0 },
+        { x->gone ? -1 : client, POLLRDHUP, 0 },
         { aigw_child()->stop_fd, POLLIN, 0 }
     };
     apr_time_t now = apr_time_now();
@@ -116,7 +116,7 @@ static int wait_once(aigw_exchange_t *x, int client)
     if (p[2].revents || (p[1].revents & POLLNVAL)) {
         return 0;
     }
-    if (p[1].revents || x->c->aborted) {
+    if (!x->gone && (p[1].revents || x->c->aborted)) {
         aigw_exchange_client_gone(x);
     }
     else if (p[0].revents) {
@@ -126,6 +126,21 @@ static int wait_once(aigw_exchange_t *x, int client)
         aigw_exchange_timeout(x, apr_time_now());
     }
     return 1;
+}
+
+/* Was it httpd's stop that took the client away? The worker MPM closes its
+ * sockets, mod_http2 its streams, at any moment of ours. */
+static int cut_by_httpd(const aigw_exchange_t *x, int client)
+{
+    struct pollfd stop = { aigw_child()->stop_fd, POLLIN, 0 };
+
+    return (client >= 0 && client_fd(x) < 0) || poll(&stop, 1, 0) > 0;
+}
+
+static void note_stop(aigw_exchange_t *x)
+{
+    x->rec.end = AIGW_END_TRUNCATED;
+    x->rec.reason = AIGW_REASON_STOPPING;
 }
 
 int aigw_sync_drive(aigw_exchange_t *x)
@@ -143,10 +158,12 @@ int aigw_sync_drive(aigw_exchange_t *x)
     while (aigw_exchange_run(x, buf, AIGW_READ_SIZE, apr_time_now())
            != AIGW_DONE) {
         if (!wait_once(x, client)) {
-            x->rec.reason = AIGW_REASON_STOPPING;
-            x->rec.end = AIGW_END_TRUNCATED;
-            aigw_exchange_client_gone(x);
+            note_stop(x);
+            aigw_exchange_abandon(x);
         }
+    }
+    if (x->rec.end == AIGW_END_CLIENT_ABORT && cut_by_httpd(x, client)) {
+        note_stop(x);
     }
     free(buf);
     return OK;

@@ -13,25 +13,52 @@ static int matches(const char *pattern, const char *model)
     return strcmp(pattern, model) == 0;
 }
 
-aigw_upstream_t *aigw_choose(const aigw_server_t *conf, const char *model,
-                             const char **remote)
+const aigw_model_row_t *aigw_choose(const aigw_server_t *conf,
+                                    const char *model)
 {
     int i;
 
     for (i = 0; conf->models && i < conf->models->nelts; i++) {
         const aigw_model_row_t *row = APR_ARRAY_IDX(conf->models, i,
                                                     aigw_model_row_t *);
-        const aigw_candidate_t *first;
-
-        if (!matches(row->pattern, model)) {
-            continue;
+        if (matches(row->pattern, model)) {
+            return row->deny ? NULL : row;
         }
-        if (row->deny || row->candidates->nelts == 0) {
-            return NULL;
-        }
-        first = &APR_ARRAY_IDX(row->candidates, 0, aigw_candidate_t);
-        *remote = first->remote;
-        return first->upstream;
     }
     return NULL;
+}
+
+static const aigw_candidate_t *candidate(const aigw_model_row_t *row, int i)
+{
+    return &APR_ARRAY_IDX(row->candidates, i, aigw_candidate_t);
+}
+
+const aigw_candidate_t *aigw_choose_next(const aigw_model_row_t *row,
+                                         apr_uint32_t *tried, int retry,
+                                         apr_time_t now)
+{
+    apr_time_t soonest = 0;
+    int i, best = -1;
+
+    for (i = 0; i < row->candidates->nelts && i < AIGW_CANDIDATES; i++) {
+        const aigw_health_t *h = candidate(row, i)->upstream->health;
+        apr_time_t until = aigw_health_rests_until(h);
+
+        if (*tried & (1u << i)) {
+            continue;
+        }
+        if (until <= now) {
+            best = i;
+            break;
+        }
+        if (!retry && (best < 0 || until < soonest)) {
+            best = i;
+            soonest = until;
+        }
+    }
+    if (best < 0) {
+        return NULL;
+    }
+    *tried |= 1u << best;
+    return candidate(row, best);
 }

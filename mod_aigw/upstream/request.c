@@ -179,6 +179,15 @@ static apr_size_t cut_pieces(aigw_exchange_t *x, const aigw_edit_t *e, int n)
     return total;
 }
 
+static void free_head(aigw_exchange_t *x)
+{
+    if (x->out_head) {
+        explicit_bzero(x->out_head, x->out[0].n);
+        free(x->out_head);
+        x->out_head = NULL;
+    }
+}
+
 aigw_rc_t aigw_request_build(aigw_exchange_t *x, const aigw_edit_t *edits,
                              int n_edits)
 {
@@ -188,6 +197,7 @@ aigw_rc_t aigw_request_build(aigw_exchange_t *x, const aigw_edit_t *edits,
     if (o.p == NULL) {
         return AIGW_FAILED;
     }
+    free_head(x); /* of a candidate that failed */
     x->out_n = 1; /* the head's place */
     apr_snprintf(length, sizeof(length), "%" APR_SIZE_T_FMT,
                  cut_pieces(x, edits, n_edits));
@@ -201,11 +211,7 @@ aigw_rc_t aigw_request_build(aigw_exchange_t *x, const aigw_edit_t *edits,
 
 void aigw_request_free(aigw_exchange_t *x)
 {
-    if (x->out_head) {
-        explicit_bzero(x->out_head, x->out[0].n);
-        free(x->out_head);
-        x->out_head = NULL;
-    }
+    free_head(x);
     free(x->body);
     x->body = NULL;
     x->out_n = x->out_at = 0;

@@ -18,8 +18,7 @@
 aigw_rc_t aigw_request_build(aigw_exchange_t *x, const aigw_edit_t *edits,
                              int n_edits);
 
-/** Forget head and body (they are held until an answer begins, so that a
- * dead pooled connection can be replaced). */
+/** Forget head and body: no retry can come any more. */
 void aigw_request_free(aigw_exchange_t *x);
 
 /** 1 if a field name (any case) is in a pass= list. */

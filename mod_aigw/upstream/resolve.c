@@ -421,14 +421,19 @@ static void freshen(aigw_resolver_t *rs, slot_t *s)
 }
 
 /* With the lock. */
+static void mark_used(aigw_resolver_t *rs, slot_t *s)
+{
+    if (!s->literal && !s->used) {
+        s->used = 1;
+        pthread_cond_broadcast(&rs->changed);
+    }
+}
+
 static aigw_rc_t serve(aigw_resolver_t *rs, slot_t *s, aigw_addrs_t *out,
                        const char **why)
 {
+    mark_used(rs, s);
     if (!s->literal) {
-        if (!s->used) {
-            s->used = 1;
-            pthread_cond_broadcast(&rs->changed);
-        }
         fetch(rs, s);
         freshen(rs, s);
     }
@@ -455,6 +460,24 @@ aigw_rc_t aigw_resolver_get(aigw_resolver_t *rs, int slot, aigw_addrs_t *out,
     rs->busy--;
     if (rs->stop)
         pthread_cond_broadcast(&rs->changed);
+    pthread_mutex_unlock(&rs->lock);
+    return rc;
+}
+
+aigw_rc_t aigw_resolver_peek(aigw_resolver_t *rs, int slot,
+                             aigw_addrs_t *out)
+{
+    aigw_rc_t rc = AIGW_AGAIN;
+
+    out->n = 0;
+    pthread_mutex_lock(&rs->lock);
+    if (slot >= 0 && slot < rs->n && !rs->stop) {
+        mark_used(rs, rs->slot[slot]);
+        if (rs->slot[slot]->known.n) {
+            rotate(&rs->slot[slot]->known, rs->slot[slot]->turn++, out);
+            rc = AIGW_OK;
+        }
+    }
     pthread_mutex_unlock(&rs->lock);
     return rc;
 }

@@ -57,4 +57,12 @@ int aigw_resolver_add(aigw_resolver_t *rs, const char *host, apr_port_t port);
 aigw_rc_t aigw_resolver_get(aigw_resolver_t *rs, int slot, aigw_addrs_t *out,
                             const char **why);
 
+/**
+ * What is known of a slot already, old or new. Any thread: it never waits
+ * for an answer, and asks the background thread for one.
+ * @return AIGW_OK (out->n >= 1) or AIGW_AGAIN: nothing is known yet
+ */
+aigw_rc_t aigw_resolver_peek(aigw_resolver_t *rs, int slot,
+                             aigw_addrs_t *out);
+
 #endif

@@ -16,6 +16,7 @@
 apr_status_t aigw_upconn_child_init(aigw_upstream_t *up, apr_pool_t *pchild)
 {
     up->rt = apr_pcalloc(pchild, sizeof(*up->rt));
+    up->health = &up->rt->health;
     return apr_thread_mutex_create(&up->rt->mutex, APR_THREAD_MUTEX_DEFAULT,
                                    pchild);
 }

@@ -369,21 +369,6 @@ def test_050_configtest_and_the_start_warn_once(servers, number):
     assert "canary" not in said + server.error_log()
 
 
-def test_051_a_second_upstream_that_is_never_asked_is_warned_of(servers):
-    server = servers.make("""
-        AIGWUpstream one http://127.0.0.1:1/v1
-        AIGWUpstream two http://127.0.0.1:1/v1
-        AIGWModel a* one two=b
-        <VirtualHost *:{port}>
-        </VirtualHost>
-        """)
-    status, said = server.configtest()
-    assert status == 0
-    assert said.count("AIGW0133") == 1
-    assert f"{server.conf_path}:{server.line_of('AIGWModel')}: AIGWModel " \
-        "a*: only one is asked" in said
-
-
 MPM = """
 StartServers 1
 ServerLimit {limit}

@@ -192,9 +192,18 @@ def test_446_what_is_allowed_passes(quick, sim, fault, flags):
             if f not in ("reused", "usage_hidden")] == flags
 
 
-@pytest.mark.parametrize("fault", ["error-event-first", "error-event-mid"])
-def test_445_an_error_event_is_passed_and_recorded(quick, sim, fault):
-    got = ask(quick, f"sim:fault={fault} sim:events=4")
+def test_446_an_error_event_in_place_of_an_answer_is_a_status(quick, sim):
+    got = ask(quick, "sim:fault=error-event-first sim:events=4")
+    assert got.status == 502
+    assert got.header("Content-Type") == "application/json"
+    record = quick.record()
+    assert (record["end"], record["reason"], record["status"]) \
+        == ("error", "upstream_error", 502)
+    assert record["error"] == got.json()["error"]["code"]
+
+
+def test_445_an_error_event_after_content_is_passed(quick, sim):
+    got = ask(quick, "sim:fault=error-event-mid sim:events=4")
     assert (got.status, got.truncated) == (200, False)
     last = sse.events(got.pieces)[-1].json()
     assert last["error"]["message"]
