@@ -59,6 +59,7 @@ typedef struct {
     unsigned usage_whole:1;    /* and it was closed */
     unsigned usage_final:1;    /* the last merged one is no mere snapshot of
                                   an answer that then failed */
+    unsigned usage_last:1;     /* it stood alone behind the finish reason */
     unsigned cost_have:1;
     unsigned cost_adds:1;      /* cost_beside comes on top of cost */
     unsigned error_rank:2;     /* how telling seen.error is */

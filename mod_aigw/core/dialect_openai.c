@@ -447,6 +447,7 @@ static void event_end(aigw_meter_t *m)
     }
     s->last_have |= s->have;
     s->usage_final = 1;
+    s->usage_last = !s->event_choice && m->seen.finish[0] != '\0';
     if (s->cost_have) {
         state_cost(m);
     }

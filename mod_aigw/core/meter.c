@@ -230,12 +230,13 @@ void aigw_meter_feed(aigw_meter_t *m, const char *p, apr_size_t n,
 
 static aigw_usage_source_t source(const aigw_meter_t *m, int complete)
 {
+    int ended = complete || m->seen.saw_end || m->state.usage_last;
+
     if (m->seen.usage.known == 0) {
         return AIGW_USAGE_NONE;
     }
-    return (complete || m->seen.saw_end) && m->state.usage_final
-               ? AIGW_USAGE_REPORTED
-               : AIGW_USAGE_PARTIAL;
+    return ended && m->state.usage_final ? AIGW_USAGE_REPORTED
+                                         : AIGW_USAGE_PARTIAL;
 }
 
 void aigw_meter_finish(aigw_meter_t *m, int complete,

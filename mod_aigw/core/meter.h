@@ -110,8 +110,8 @@ void aigw_meter_feed(aigw_meter_t *m, const char *p, apr_size_t n,
  * The body has ended (rightly or not): decides what is still kept, counts a
  * last event without a blank line, fills seen.usage.source: reported if the
  * answer ended rightly (by its framing or by the dialect's own end) with
- * counts, partial if it was cut, or failed after a snapshot, none without
- * counts. Idempotent.
+ * counts, or was cut behind a usage that can only be the last one; partial
+ * if it was cut or failed after a snapshot; none without counts. Idempotent.
  * @param complete 1 if the framing ended rightly
  */
 void aigw_meter_finish(aigw_meter_t *m, int complete,

@@ -192,6 +192,10 @@ static const answer_t answers[] = {
     {"behind_the_end_marker_a_cut_costs_nothing",
      "cut-behind-done.sse", "openai", CUT,
      "reported 4 0 0 0 0 2 0 model=gpt-x-1 events=3 end content"},
+    {"behind_the_last_usage_a_cut_costs_nothing",
+     "cut-behind-the-usage.sse", "openai", CUT,
+     "reported 12 0 0 0 0 2 0 model=gpt-x-1 finish=stop events=4 "
+     "content bad_json"},
     {"a_usage_that_was_whole_counts_in_a_cut_event",
      "cut-behind-a-whole-usage.sse", "openai", CUT,
      "partial 9 0 0 0 0 4 0 model=gpt-x-1 events=2 content"},
