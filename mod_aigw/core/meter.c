@@ -136,7 +136,7 @@ static int settle_event(aigw_meter_t *m)
     }
     end = aigw_jsonscan_finish(&m->json, m->dialect->value, m);
     if (end != AIGW_JSONSCAN_WHOLE && end != AIGW_JSONSCAN_EMPTY
-        && !(end == AIGW_JSONSCAN_OPEN && m->cut)) {
+        && !(m->cut && (end == AIGW_JSONSCAN_OPEN || m->plain))) {
         m->seen.bad_json = 1;
     }
     if (end == AIGW_JSONSCAN_WHOLE
