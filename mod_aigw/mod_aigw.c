@@ -85,8 +85,9 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_open_logs(aigw_usage_log_open_all, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
+    /* Before mod_http2 ends its streams: ours should know why. */
     ap_hook_child_stopping(aigw_child_stopping, NULL, NULL,
-                           APR_HOOK_MIDDLE);
+                           APR_HOOK_REALLY_FIRST);
     ap_hook_pre_connection(pre_connection, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_suspend_connection(aigw_handback_suspend, NULL, NULL,
                                APR_HOOK_LAST);

@@ -130,11 +130,14 @@ static int wait_once(aigw_exchange_t *x, int client)
 
 /* Was it httpd's stop that took the client away? The worker MPM closes its
  * sockets, mod_http2 its streams, at any moment of ours. */
-static int cut_by_httpd(const aigw_exchange_t *x, int client)
+static int cut_by_httpd(const aigw_exchange_t *x)
 {
+    conn_rec *c = x->c->master ? x->c->master : x->c;
     struct pollfd stop = { aigw_child()->stop_fd, POLLIN, 0 };
+    apr_os_sock_t fd = -1;
 
-    return (client >= 0 && client_fd(x) < 0) || poll(&stop, 1, 0) > 0;
+    apr_os_sock_get(&fd, ap_get_conn_socket(c));
+    return fd < 0 || poll(&stop, 1, 0) > 0;
 }
 
 static void note_stop(aigw_exchange_t *x)
@@ -162,7 +165,7 @@ int aigw_sync_drive(aigw_exchange_t *x)
             aigw_exchange_abandon(x);
         }
     }
-    if (x->rec.end == AIGW_END_CLIENT_ABORT && cut_by_httpd(x, client)) {
+    if (x->rec.end == AIGW_END_CLIENT_ABORT && cut_by_httpd(x)) {
         note_stop(x);
     }
     free(buf);
