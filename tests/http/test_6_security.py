@@ -18,10 +18,12 @@ NOT_SENT = [
     ("Proxy-Authorization", "Basic x"), ("X-Secret-Header", "inside"),
     ("TE", "trailers"), ("Origin", "http://inside"),
     ("Via", "1.1 inside"), ("Keep-Alive", "timeout=9"),
+    # which account is billed is the host's choice
+    ("OpenAI-Organization", "org-1"), ("OpenAI-Project", "proj-1"),
 ]
 SENT = [
     ("User-Agent", "OpenAI/JS 6.49.0"), ("Accept", "application/json"),
-    ("OpenAI-Organization", "org-1"), ("X-Stainless-Lang", "js"),
+    ("OpenAI-Beta", "assistants=v2"), ("X-Stainless-Lang", "js"),
     ("Idempotency-Key", "idem-1"), ("Anthropic-Version", "2023-06-01"),
 ]
 
