@@ -4,7 +4,7 @@
  * out (unknown usage, no price, bad lines, other days) is counted and said:
  * a cost that is not known is never shown as 0.
  */
-#include <stdlib.h>
+#include <stdio.h>
 #include <apr_strings.h>
 #include "commands.h"
 #include "logs.h"
@@ -69,26 +69,6 @@ static aigw_rc_t take_record(void *ctx, const aigw_record_t *rec)
 }
 
 /* -- the table ----------------------------------------------------------- */
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static void list_currencies(work_t *w)
-{
-    const apr_array_header_t *sums = aigw_tally_total(w->tally)->sums;
-    int i;
-
-    w->n_currencies = sums->nelts;
-    w->currencies = apr_palloc(w->pool, sizeof(*w->currencies)
-                                            * ((apr_size_t)sums->nelts + 1));
-    for (i = 0; i < sums->nelts; i++) {
-        w->currencies[i] = APR_ARRAY_IDX(sums, i, aigw_sum_t).currency;
-    }
-    qsort(w->currencies, (size_t)w->n_currencies, sizeof(*w->currencies),
-          by_text);
-}
 
 static void add_count_columns(work_t *w)
 {
@@ -334,7 +314,7 @@ static void make_table(work_t *w)
     int n, i;
 
     w->table = aigw_table_make("usage", w->pool);
-    list_currencies(w);
+    w->currencies = aigw_tally_currencies(w->tally, &w->n_currencies, w->pool);
     add_columns(w);
     groups = aigw_tally_groups(w->tally, &n);
     for (i = 0; i < n; i++) {
@@ -365,6 +345,11 @@ aigw_exit_t aigw_command_usage(int argc, char **argv, apr_pool_t *pool)
         }
     }
     end = aigw_logs_read(&opt, take_record, &w, &w.logs, pool);
+    if (end == AIGW_EXIT_OK && aigw_tally_close(w.tally) != AIGW_OK) {
+        fputs("aigw-calc: a figure does not fit: the total is too large\n",
+              stderr);
+        end = AIGW_EXIT_TOO_BIG;
+    }
     if (end != AIGW_EXIT_OK) {
         return end;
     }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sums of usage records by day, model, tenant and so on, in memory that grows
- * with the number of groups and with nothing else.  What no record stated
- * stays unknown: it is not summed as 0.
+ * with the number of groups and with nothing else: less than 200 bytes a
+ * group of ordinary names.  Beyond the most groups allowed, records are
+ * summed in one group that is called "(other)".  What no record stated stays
+ * unknown: it is not summed as 0.
  */
 #ifndef AIGW_CALC_TALLY_H
 #define AIGW_CALC_TALLY_H
@@ -46,15 +48,24 @@ typedef enum {
 typedef struct {
     const char *currency;
     aigw_money_t amount;
-    apr_uint64_t requests; /* that it is the sum of */
 } aigw_sum_t;
 
+typedef struct aigw_more_sums_t aigw_more_sums_t;
+
 typedef struct {
-    const char *key[AIGW_BY_MAX]; /* in the order asked for; NULL: absent */
     apr_uint64_t n[AIGW_T_MAX];
-    apr_uint32_t known;       /* bit per field that a record stated */
-    apr_array_header_t *sums; /* of aigw_sum_t */
+    apr_uint32_t known;     /* bit per field that a record stated */
+    apr_uint32_t hash;      /* of its keys */
+    aigw_sum_t sum;         /* currency NULL: none yet */
+    aigw_more_sums_t *more; /* of further currencies; see aigw_group_sum() */
+    const char *key[];      /* in the order asked for; NULL: absent */
 } aigw_group_t;
+
+/** The most groups, where nothing else was asked for. */
+#define AIGW_GROUPS_MAX 100000
+
+/** What the keys of the group beyond the most groups say. */
+#define AIGW_OTHER "(other)"
 
 typedef struct aigw_tally_t aigw_tally_t;
 
@@ -64,8 +75,11 @@ typedef struct aigw_tally_t aigw_tally_t;
  */
 aigw_tally_t *aigw_tally_make(const aigw_by_t *by, int n_by, apr_pool_t *pool);
 
+/** At most so many groups, besides the one that takes all others. */
+void aigw_tally_limit(aigw_tally_t *tally, apr_uint64_t groups);
+
 /**
- * Add one record to its group and to the total.
+ * Add one record to its group.
  * @param day  its day in the chosen zone
  * @param cost NULL if it has none
  * @return AIGW_OK, or AIGW_TOO_BIG if a sum overflows (the tally is of no
@@ -75,11 +89,23 @@ aigw_rc_t aigw_tally_add(aigw_tally_t *tally, const aigw_record_t *rec,
                          aigw_day_t day, const aigw_money_t *cost,
                          const char *currency);
 
-/** The groups, sorted by their keys. @param n their number */
+/** The groups, sorted by their keys, "(other)" last. @param n their number */
 aigw_group_t **aigw_tally_groups(aigw_tally_t *tally, int *n);
 
-/** The sum over everything; its keys are NULL. */
+/**
+ * The sum over everything; its keys are NULL.  To be called before
+ * aigw_tally_total().
+ * @return AIGW_OK, or AIGW_TOO_BIG if a sum overflows
+ */
+aigw_rc_t aigw_tally_close(aigw_tally_t *tally);
 const aigw_group_t *aigw_tally_total(const aigw_tally_t *tally);
+
+/** Records that are in "(other)". */
+apr_uint64_t aigw_tally_overflow(const aigw_tally_t *tally);
+
+/** Currencies of the total, sorted. @param n their number */
+const char **aigw_tally_currencies(const aigw_tally_t *tally, int *n,
+                                   apr_pool_t *pool);
 
 /** The sum of a currency, NULL if the group has none. */
 const aigw_sum_t *aigw_group_sum(const aigw_group_t *group,
