@@ -270,3 +270,31 @@ def test_744_upstream_max_is_kept(servers, sim):
     assert ask(server, "sim:events=1").status == 200
     server.records(21)
     assert statistics.mean([offer.wait(n) for n in offer.first_at]) < 0.5
+
+
+def test_745_idle_connections_make_room_for_streams(servers, sim):
+    """Between two requests a connection keeps its place only as long as no
+    stream wants it: the one that has waited longest goes first."""
+    server = servers.get(GATEWAY + "AIGWMaxStreams 10\n",
+                         {"upstream": sim.port}, mpm_lines="""
+        StartServers 1
+        ServerLimit 1
+        ThreadsPerChild 16
+        MaxRequestWorkers 16
+        MinSpareThreads 1
+        MaxSpareThreads 16
+        AsyncRequestWorkerFactor 200
+        """)
+    idle = [server.client() for _ in range(10)]
+    for client in idle:
+        assert ask(server, "sim:events=1", client=client).status == 200
+        time.sleep(0.01)
+    offer = Offer(server, 4, as_bytes(
+        server, "sim:events=10 sim:rate=20")).begin().run(5)
+    assert list(offer.statuses().values()) == [200] * 4
+    closed = [client.closed_by_server(0.05) for client in idle]
+    assert closed == [True] * 4 + [False] * 6
+    for client in idle[4:]:
+        assert ask(server, "sim:events=1", client=client).status == 200
+        client.close()
+    server.records(20)

@@ -14,6 +14,7 @@ from harness import sse
 from harness.client import auth
 from harness.talk import PATH, ask, send
 from harness.upstream import wait_for
+from test_3_sync import connect, tls_server
 
 MANY = 60
 CONF = GATEWAY + "GracefulShutdownTimeout 20\n"
@@ -29,7 +30,8 @@ def server(servers, sim):
 class Streams:
     """Many streams under way, read by threads of their own."""
 
-    def __init__(self, server, count, text):
+    def __init__(self, server, count, text, client=None):
+        self.client = client or (lambda: server.client(timeout=20))
         self.answers = [None] * count
         self.begun = threading.Semaphore(0)
         self.threads = [threading.Thread(target=self._one, daemon=True,
@@ -43,7 +45,7 @@ class Streams:
     def _one(self, server, number, text):
         began = False
         try:
-            with server.client(timeout=20) as client:
+            with self.client() as client:
                 send(client, server, text)
                 head = client.read_head()
                 for _ in client.body_pieces(head):
@@ -202,7 +204,6 @@ def test_725_a_stop_finds_connections_in_every_stage(server):
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 def test_729_a_stop_does_not_wait_for_uploads(servers, sim, tls):
     """A kept connection's next body and a fresh one's: each half sent."""
-    from test_3_sync import connect, tls_server
     server = tls_server(servers, sim.port) if tls \
         else servers.make(CONF, {"upstream": sim.port}).start()
     clients = [connect(server) if tls else server.client()
@@ -280,4 +281,48 @@ def test_728_requests_that_come_during_restarts_are_all_answered(server):
     assert len(answers) > 20
     assert {r["end"] for r in server.records(len(answers) + 1)} \
         == {"complete"}
+    nothing_crashed(server)
+
+
+def test_730_restarts_and_stops_with_tls_clients(servers, sim):
+    server = tls_server(servers, sim.port)
+    with connect(server) as client:
+        got = ask(server, "sim:events=30 sim:rate=0", client=client)
+        text = text_of(got)
+    streams = Streams(server, 30, SOME, lambda: connect(server))
+    server.graceful()
+    all_whole(streams.wait(), text)
+    streams = Streams(server, 30, "sim:events=1000 sim:rate=10",
+                      lambda: connect(server))
+    began = time.monotonic()
+    server.stop()
+    assert time.monotonic() - began < 2
+    for got in streams.wait():
+        assert isinstance(got, OSError) or got.truncated
+    reasons = [r.get("reason") for r in server.records(61)]
+    assert (reasons.count(None), reasons.count("stopping")) == (31, 30)
+    nothing_crashed(server)
+
+
+def test_731_streams_on_kept_connections_survive_a_graceful_restart(server):
+    """Connections that httpd's MPM has long forgotten."""
+    text = reference(server)
+    clients = [server.client(timeout=20) for _ in range(30)]
+    for client in clients:
+        ask(server, "sim:events=1", client=client)
+        send(client, server, SOME)
+        client.read_head()
+    old = server.children()
+    server.graceful()
+    for client in clients:
+        while client._more():
+            pass
+        assert client.buffer.endswith(b"0\r\n\r\n")
+        client.close()
+    wait_for(lambda: not set(old) & set(server.children()), 5,
+             lambda: "the old generation stays")
+    assert text
+    records = server.records(61)
+    assert [r["output"] for r in records].count(30) == 31
+    assert {r["end"] for r in records} == {"complete"}
     nothing_crashed(server)
