@@ -85,8 +85,8 @@ CUT = {
     "chunked": [stream_head(), chunk(delta("a")), CLOSE],
     "inside a chunk": [stream_head(), chunk(delta("a"))[:-9], CLOSE],
     "reset": [stream_head(), chunk(delta("a")), Pause(0.05), RESET],
-    "bad chunk size": [stream_head(), chunk(delta("a")), b"zz\r\nxx\r\n",
-                       CLOSE],
+    "bad chunk size": [stream_head(), chunk(delta("a")), Pause(0.05),
+                       b"zz\r\nxx\r\n", CLOSE],
     "counted": [b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
                 b"Content-Length: 1000\r\n\r\n" + b'{"id":"x"', CLOSE],
 }
