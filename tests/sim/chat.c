@@ -86,8 +86,11 @@ void sim_chat_role(sim_chat_t *c, sim_buf_t *b)
     close_chunk(c, b);
 }
 
-static void add_stamp(const sim_chat_t *c, sim_buf_t *b)
+static void add_marks(sim_chat_t *c, sim_buf_t *b)
 {
+    if (*c->par->echo) {
+        sim_buf_fmt(b, "~E=%s#%" PRIu64 ";", c->par->echo, c->marked++);
+    }
     if (c->par->stamp) {
         sim_buf_fmt(b, "~T=%" PRIu64, sim_clock_ns());
     }
@@ -100,7 +103,7 @@ void sim_chat_content(sim_chat_t *c, sim_buf_t *b)
 
     open_chunk(c, b);
     sim_buf_str(b, "{\"index\":0,\"delta\":{\"content\":\"");
-    add_stamp(c, b);
+    add_marks(c, b);
     do {
         sim_text_word(b, c->word++);
     } while (SIM_BUF_SIZE(b) - from + sizeof(tail) + 3 < c->par->event_bytes);
@@ -180,7 +183,7 @@ void sim_chat_json(sim_chat_t *c, sim_buf_t *b)
     sim_buf_str(b, "\",\n  \"choices\": [\n    {\n      \"index\": 0,\n"
                    "      \"message\": {\n        \"role\": \"assistant\",\n"
                    "        \"content\": \"");
-    add_stamp(c, b);
+    add_marks(c, b);
     for (i = 0; i < c->par->events && !c->par->json_bytes; i++) {
         sim_text_word(b, c->word++);
     }

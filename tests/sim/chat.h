@@ -18,7 +18,8 @@ typedef struct sim_chat_t {
     sim_buf_t prefix;         /* what all chunks of this stream begin with */
     char id[40];
     long created;
-    uint64_t word; /* next word of the built-in text */
+    uint64_t word;   /* next word of the built-in text */
+    uint64_t marked; /* contents that carry the request's own word */
 } sim_chat_t;
 
 /** Begin an answer; serial makes its id. */

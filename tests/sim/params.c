@@ -77,6 +77,8 @@ static const row_t rows[] = {
      " whole answer"},
     {"tag", KIND_TEXT, AT(tag), 0, SIZE(tag), "TEXT",
      "goes into the ledger"},
+    {"echo", KIND_TEXT, AT(echo), 0, SIZE(echo), "TEXT",
+     "content carries ~E=TEXT#N; with the event's number N from 0 on"},
     {"fault", KIND_FAULT, AT(fault), 0, 0, "NAME",
      "what goes wrong, see below (default: none)"},
     {"fault-at", KIND_NUMBER, AT(fault_at), 0, 1000000000, "N",

@@ -83,6 +83,7 @@ typedef struct sim_params_t {
     char suffix[64];
     char file[128];
     char tag[128];
+    char echo[64];
 } sim_params_t;
 
 /** Fill in the defaults. */

@@ -819,6 +819,14 @@ def test_stamps_tell_when_an_event_was_made(wire):
     assert all(0 < age < 500_000_000 for age in ages)
 
 
+def test_an_echo_stands_in_every_content_with_its_number(wire):
+    wire.post("sim:echo=me-1 sim:events=3", stream=True)
+    body = wire.response().body
+    assert re.findall(rb"~E=(\S+?);", body) == [b"me-1#0", b"me-1#1", b"me-1#2"]
+    wire.post("sim:echo=me-2 sim:events=3")
+    assert re.findall(rb"~E=(\S+?);", wire.response().body) == [b"me-2#0"]
+
+
 def test_a_slow_reader_gets_every_event(server, wire):
     # more than the socket buffers of both sides hold together
     wire.post("sim:events=5000 sim:event-bytes=4000 sim:tag=slow",
