@@ -50,6 +50,7 @@ typedef struct aigw_conn_t aigw_conn_t;
 typedef enum {
     AIGW_X_NEW = 0,  /* on the worker */
     AIGW_X_CONNECT,  /* TCP handshake under way */
+    AIGW_X_PROXY,    /* a proxy is asked for a tunnel */
     AIGW_X_TLS,      /* TLS handshake under way */
     AIGW_X_SEND,     /* the request is going out */
     AIGW_X_HEAD,     /* waiting for the answer's head */
@@ -122,6 +123,7 @@ struct aigw_exchange_t {
     aigw_slice_t out[AIGW_OUT_PIECES];
     int out_n, out_at;           /* pieces; the one that is next */
     apr_size_t out_off;          /* bytes of it already sent */
+    apr_size_t tunnel_off;       /* bytes of the CONNECT already sent */
     aigw_addrs_t *addrs;         /* malloc; freed once connected */
     int addr_at;
 

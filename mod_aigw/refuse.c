@@ -75,7 +75,8 @@ static int refuse(aigw_exchange_t *x, const aigw_reason_info_t *info,
                                           x->id);
 
     note_refusal(x, info);
-    if (must_close(info->reason) || (body_unread(x) && !aigw_body_discard(x))) {
+    if (must_close(info->reason)
+        || (body_unread(x) && !aigw_body_discard(x))) {
         x->c->keepalive = AP_CONN_CLOSE;
     }
     set_fields(x, info, n);

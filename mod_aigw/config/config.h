@@ -31,6 +31,11 @@ typedef struct {
     const char *host_field;   /* the Host field's value: port only if it is
                                  not the scheme's own */
     const char *path;         /* of the URL, no trailing slash: "/v1", "" */
+    const char *proxy_host;   /* proxy=: where to connect to instead; NULL:
+                                 there is none */
+    apr_port_t proxy_port;
+    const char *authority;    /* host:port, always with the port: what a proxy
+                                 is asked for */
     const char *auth_line;    /* secret: the whole "Authorization: Bearer X"
                                  line with its CRLF, "" for key=none. Never
                                  printed, never in a table. */

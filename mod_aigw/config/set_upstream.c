@@ -109,6 +109,21 @@ static const char *set_ca(cmd_parms *cmd, aigw_upstream_t *up,
     return up->ca ? NULL : "a path, such as conf/provider-ca.pem";
 }
 
+static const char *set_proxy(cmd_parms *cmd, aigw_upstream_t *up,
+                             const option_t *opt, const char *value)
+{
+    aigw_url_t url;
+
+    (void)opt;
+    if (aigw_url_parse(value, &url, cmd->pool) || url.tls || *url.path) {
+        return "http://host:port of a forward proxy, such as "
+               "proxy=http://10.0.0.3:3128";
+    }
+    up->proxy_host = url.host;
+    up->proxy_port = url.port;
+    return NULL;
+}
+
 /* Fields that frame a message, name its ends or carry credentials are the
  * gateway's own business. */
 static int is_own_field(const char *name)
@@ -181,6 +196,7 @@ static const option_t options[] = {
     { "keepalive", set_duration, offsetof(aigw_upstream_t, keepalive), 1 },
     { "max", set_max, offsetof(aigw_upstream_t, max), 0 },
     { "header", set_header, 0, 0 },
+    { "proxy", set_proxy, 0, 0 },
     { "usage", set_usage, offsetof(aigw_upstream_t, ask_usage), 0 },
     { NULL, NULL, 0, 0 }
 };
@@ -237,8 +253,8 @@ static const char *set_option(cmd_parms *cmd, aigw_upstream_t *up,
     return apr_psprintf(cmd->pool,
                         "AIGWUpstream %s: %s= is not known; "
                         "allowed are key, dialect, profile, ca, verify, "
-                        "connect, first, idle, total, keepalive, max, header "
-                        "and usage, such as idle=120s",
+                        "connect, first, idle, total, keepalive, max, header, "
+                        "proxy and usage, such as idle=120s",
                         up->name, key);
 }
 
@@ -299,6 +315,9 @@ static const char *set_url(cmd_parms *cmd, aigw_upstream_t *up,
     up->port = url.port;
     up->host_field = url.host_field;
     up->path = url.path;
+    up->authority = apr_psprintf(cmd->pool, strchr(url.host, ':')
+                                                ? "[%s]:%d" : "%s:%d",
+                                 url.host, (int)url.port);
     return NULL;
 }
 

@@ -121,8 +121,11 @@ static apr_status_t init_upstreams(aigw_child_t *ch)
         if (rv != APR_SUCCESS) {
             return rv;
         }
-        up->rt->resolver_slot = aigw_resolver_add(ch->resolver, up->host,
-                                                  up->port);
+        up->rt->resolver_slot =
+            up->proxy_host ? aigw_resolver_add(ch->resolver, up->proxy_host,
+                                               up->proxy_port)
+                           : aigw_resolver_add(ch->resolver, up->host,
+                                               up->port);
     }
     return APR_SUCCESS;
 }

@@ -274,7 +274,9 @@ static step_t step_connect(aigw_exchange_t *x)
     if (rc != AIGW_OK) {
         return try_next_address(x, AIGW_REASON_CONNECT);
     }
-    enter(x, x->upstream->tls ? AIGW_X_TLS : AIGW_X_SEND);
+    x->tunnel_off = 0;
+    enter(x, !x->upstream->tls ? AIGW_X_SEND
+             : x->upstream->proxy_host ? AIGW_X_PROXY : AIGW_X_TLS);
     return STEP_ON;
 }
 
@@ -289,6 +291,109 @@ static step_t wait_for(aigw_exchange_t *x, int want)
     }
     x->want = want;
     return STEP_WAIT;
+}
+
+/* Only a head that comes in pieces is copied. */
+static aigw_rc_t keep_head(aigw_exchange_t *x, const char *p, apr_size_t n)
+{
+    char *grown;
+
+    if (n > MAX_HEAD_BYTES) {
+        return AIGW_TOO_BIG;
+    }
+    grown = malloc(n ? n : 1);
+    if (grown == NULL) {
+        return AIGW_FAILED;
+    }
+    memcpy(grown, p, n);
+    free(x->head_buf);
+    x->head_buf = grown;
+    x->head_len = n;
+    return AIGW_OK;
+}
+
+/* @return STEP_ON when the whole CONNECT is out */
+static step_t ask_tunnel(aigw_exchange_t *x)
+{
+    const char *to = x->upstream->authority;
+    char text[1024];
+    aigw_slice_t ask = { text, 0 };
+
+    ask.n = (apr_size_t)apr_snprintf(text, sizeof(text),
+                                     "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n",
+                                     to, to);
+    while (x->tunnel_off < ask.n) {
+        apr_size_t n = 0;
+        int want = 0;
+        aigw_rc_t rc = aigw_upconn_write(x->up, &ask, 1, x->tunnel_off, &n,
+                                         &want);
+        if (rc == AIGW_AGAIN) {
+            return wait_for(x, want);
+        }
+        if (rc != AIGW_OK) {
+            return try_next_address(x, AIGW_REASON_CONNECT);
+        }
+        x->tunnel_off += n;
+    }
+    return STEP_ON;
+}
+
+/* The proxy's head; no byte behind it can be the upstream's, as a TLS server
+ * does not speak first. @return AIGW_OK, AIGW_AGAIN or AIGW_FAILED */
+static aigw_rc_t tunnel_answer(aigw_exchange_t *x, const char *p,
+                               apr_size_t n)
+{
+    aigw_http1_head_t head;
+    aigw_rc_t rc = aigw_http1_head(p, n, &x->head_scanned, &head);
+
+    if (rc == AIGW_AGAIN) {
+        return n < MAX_HEAD_BYTES ? AIGW_AGAIN : AIGW_FAILED;
+    }
+    x->head_scanned = 0;
+    if (rc != AIGW_OK || head.size != n) {
+        x->up->error = EPROTO;
+        return AIGW_FAILED;
+    }
+    if (head.status < 200 || head.status > 299) {
+        x->up->error = EACCES;
+        return AIGW_FAILED;
+    }
+    return AIGW_OK;
+}
+
+static step_t step_proxy(aigw_exchange_t *x, char *buf, apr_size_t size)
+{
+    step_t step = ask_tunnel(x);
+    apr_size_t n = 0;
+    int want = AIGW_WANT_READ;
+    aigw_rc_t rc;
+
+    if (step != STEP_ON) {
+        return step;
+    }
+    if (x->head_len) {
+        memcpy(buf, x->head_buf, x->head_len);
+    }
+    rc = aigw_upconn_read(x->up, buf + x->head_len, size - x->head_len, &n,
+                          &want);
+    if (rc == AIGW_AGAIN) {
+        return wait_for(x, want);
+    }
+    if (rc == AIGW_OK) {
+        rc = tunnel_answer(x, buf, x->head_len + n);
+    }
+    if (rc == AIGW_AGAIN) {
+        return keep_head(x, buf, x->head_len + n) == AIGW_OK
+               ? STEP_ON : try_next_address(x, AIGW_REASON_CONNECT);
+    }
+    free(x->head_buf);
+    x->head_buf = NULL;
+    x->head_len = x->head_scanned = 0;
+    if (rc != AIGW_OK) {
+        return try_next_address(x, AIGW_REASON_CONNECT);
+    }
+    enter(x, AIGW_X_TLS);
+    return STEP_ON;
 }
 
 static step_t step_tls(aigw_exchange_t *x)
@@ -489,25 +594,6 @@ static step_t read_head(aigw_exchange_t *x, const char **p, const char *end,
             return take_head(x, &head, now);
         }
     }
-}
-
-/* Only a head that comes in pieces is copied. */
-static aigw_rc_t keep_head(aigw_exchange_t *x, const char *p, apr_size_t n)
-{
-    char *grown;
-
-    if (n > MAX_HEAD_BYTES) {
-        return AIGW_TOO_BIG;
-    }
-    grown = malloc(n ? n : 1);
-    if (grown == NULL) {
-        return AIGW_FAILED;
-    }
-    memcpy(grown, p, n);
-    free(x->head_buf);
-    x->head_buf = grown;
-    x->head_len = n;
-    return AIGW_OK;
 }
 
 static step_t step_body_bytes(aigw_exchange_t *x, const char *p,
@@ -766,6 +852,9 @@ aigw_rc_t aigw_exchange_run(aigw_exchange_t *x, char *buf, apr_size_t size,
         case AIGW_X_CONNECT:
             step = step_connect(x);
             break;
+        case AIGW_X_PROXY:
+            step = step_proxy(x, buf, size);
+            break;
         case AIGW_X_TLS:
             step = step_tls(x);
             break;
@@ -798,7 +887,7 @@ void aigw_exchange_timeout(aigw_exchange_t *x, apr_time_t now)
     else if (x->blocked) {
         client_gone(x); /* a reader that stood still for TimeOut */
     }
-    else if (x->state == AIGW_X_CONNECT || x->state == AIGW_X_TLS) {
+    else if (x->state <= AIGW_X_TLS) {
         fail(x, AIGW_END_TIMEOUT, AIGW_REASON_CONNECT_TIMEOUT, NULL);
     }
     else if (x->state == AIGW_X_BODY) {

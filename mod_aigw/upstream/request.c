@@ -145,6 +145,10 @@ static void put_head(out_t *o, const aigw_exchange_t *x, const char *length)
 
     put(o, x->endpoint->method);
     put(o, " ");
+    if (up->proxy_host && !up->tls) {
+        put(o, "http://"); /* absolute form, RFC 9112 section 3.2.2 */
+        put(o, up->host_field);
+    }
     put(o, up->path);
     put(o, x->endpoint->path);
     put(o, " HTTP/1.1\r\n");

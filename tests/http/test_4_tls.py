@@ -3,7 +3,6 @@
 pool are as over plain connections."""
 import pathlib
 import re
-import subprocess
 import time
 
 import pytest
@@ -12,25 +11,14 @@ from conftest import GATEWAY
 from harness import sse
 from harness.client import Client
 from harness.sim import Sim
-from harness.talk import ask, send
+from harness.talk import ask, make_certificate, send
 from harness.upstream import DONE
-
-
-def make_pair(folder, name):
-    """A self-signed certificate for a name; (certificate, key)."""
-    crt, key = folder / f"{name}.crt", folder / f"{name}.key"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes",
-         "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}",
-         "-days", "2", "-keyout", str(key), "-out", str(crt)],
-        check=True, stdin=subprocess.DEVNULL, capture_output=True)
-    return crt, key
 
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tls")
-    return {name: make_pair(folder, name)
+    return {name: make_certificate(folder, name)
             for name in ("localhost", "elsewhere.example")}
 
 

@@ -41,15 +41,21 @@ def as_bytes(server, text="Say hello", stream=True, host="localhost"):
     return wire.data
 
 
-def certificate(server):
-    """A self-signed pair in the server's folder; the lines that use it."""
+def make_certificate(folder, name="localhost", stem=None):
+    """A self-signed pair for a name in a folder; (certificate, key)."""
+    crt, key = folder / f"{stem or name}.crt", folder / f"{stem or name}.key"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes",
-         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+         "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}",
          "-addext", "basicConstraints=critical,CA:FALSE",
-         "-days", "2", "-keyout", str(server.root / "tls.key"),
-         "-out", str(server.root / "tls.crt")],
+         "-days", "2", "-keyout", str(key), "-out", str(crt)],
         check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    return crt, key
+
+
+def certificate(server):
+    """A pair for localhost in the server's folder, as tls.crt and .key."""
+    make_certificate(server.root, stem="tls")
 
 
 def tls_context(server, *protocols):
