@@ -88,7 +88,8 @@ CUT = {
     "bad chunk size": [stream_head(), chunk(delta("a")), Pause(0.05),
                        b"zz\r\nxx\r\n", CLOSE],
     "counted": [b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-                b"Content-Length: 1000\r\n\r\n" + b'{"id":"x"', CLOSE],
+                b"Content-Length: 1000\r\n\r\n" + b'{"id":"x"', Pause(0.05),
+                CLOSE],
 }
 
 
