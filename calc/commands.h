@@ -17,6 +17,9 @@ aigw_exit_t aigw_command_usage(int argc, char **argv, apr_pool_t *pool);
 /** Print what a month costs per model. */
 aigw_exit_t aigw_command_prices(int argc, char **argv, apr_pool_t *pool);
 
+/** Check a published table against its own inputs. */
+aigw_exit_t aigw_command_audit(int argc, char **argv, apr_pool_t *pool);
+
 /**
  * Load a price file, telling on standard error what is wrong with it.
  * @return the catalog, NULL on failure

@@ -14,7 +14,8 @@ static const struct {
     const char *name;
     aigw_exit_t (*run)(int argc, char **argv, apr_pool_t *pool);
 } commands[] = {{"usage", aigw_command_usage},
-                {"prices", aigw_command_prices}};
+                {"prices", aigw_command_prices},
+                {"audit", aigw_command_audit}};
 
 #define N_COMMANDS ((int)(sizeof(commands) / sizeof(commands[0])))
 
@@ -35,7 +36,9 @@ const char *aigw_command_money(const aigw_options_t *opt, int digits,
 {
     char *text = apr_palloc(pool, AIGW_MONEY_TEXT);
 
-    if (opt->digits < 0 && opt->format != AIGW_FORMAT_TEXT) {
+    if (opt->digits < 0
+        && (opt->format == AIGW_FORMAT_JSON
+            || opt->format == AIGW_FORMAT_CSV)) {
         aigw_money_text(amount, text);
         return text;
     }
@@ -65,6 +68,7 @@ static void choose_locale(void)
 
 static aigw_exit_t run_command(int argc, char **argv, apr_pool_t *pool)
 {
+    const char *all = commands[0].name;
     int i;
 
     for (i = 0; i < N_COMMANDS; i++) {
@@ -72,10 +76,14 @@ static aigw_exit_t run_command(int argc, char **argv, apr_pool_t *pool)
             return commands[i].run(argc, argv, pool);
         }
     }
+    for (i = 1; i < N_COMMANDS; i++) {
+        all = apr_pstrcat(pool, all, i + 1 < N_COMMANDS ? ", " : " and ",
+                          commands[i].name, NULL);
+    }
     fprintf(stderr,
-            "aigw-calc: '%s' is not a command; there are usage and "
-            "prices\nTry 'aigw-calc --help'.\n",
-            aigw_text_safe(pool, argv[0]));
+            "aigw-calc: '%s' is not a command; there are %s\n"
+            "Try 'aigw-calc --help'.\n",
+            aigw_text_safe(pool, argv[0]), all);
     return AIGW_EXIT_USAGE;
 }
 

@@ -42,6 +42,7 @@ static const char general_help[] =
     "Commands:\n"
     "  usage    what was used and what it cost, by day, model, tenant, ...\n"
     "  prices   what a month would cost, by model, from the price file\n"
+    "  audit    a published table against its own stated inputs\n"
     "\n"
     "  aigw-calc COMMAND --help    the command's options\n"
     "  aigw-calc --version         the version\n"
@@ -66,7 +67,7 @@ static const char usage_help[] =
     "  --prices=FILE     price each record anew, at the price in force when "
     "it\n"
     "                    was made, instead of taking the cost it states\n"
-    "  --format=FORMAT   text (default), json, csv\n"
+    "  --format=FORMAT   text (default), markdown, json, csv\n"
     "  --digits=N        decimals of money, 0 to 15 (default: 6 in text; "
     "json\n"
     "                    and csv state the exact value)\n"
@@ -93,7 +94,7 @@ static const char prices_help[] =
     "  --on=DAY              prices in force on this day (default: today)\n"
     "  --rate=USD/CNY=7.3    also state the month in another currency\n"
     "  --relay-rate=USD/CNY=1  and at a second rate, with the difference\n"
-    "  --format=FORMAT       text (default), json, csv\n"
+    "  --format=FORMAT       text (default), markdown, json, csv\n"
     "  --digits=N            decimals of money, 0 to 15 (default: 2 in text;\n"
     "                        json and csv state the exact value)\n"
     "  --round=MODE          half-even (default), half-up, trunc\n"
@@ -153,19 +154,20 @@ static const char *read_word(const char *text, const char *const *words,
     return "";
 }
 
-static const char *read_format(aigw_options_t *opt, const char *text)
+const char *aigw_options_format(aigw_options_t *opt, const char *text)
 {
-    static const char *const words[] = {"text", "json", "csv", NULL};
+    static const char *const words[] = {"text", "json", "csv", "markdown",
+                                        NULL};
     int i;
 
     if (read_word(text, words, &i)) {
-        return "must be text, json or csv";
+        return "must be text, markdown, json or csv";
     }
     opt->format = (aigw_format_t)i;
     return NULL;
 }
 
-static const char *read_round(aigw_options_t *opt, const char *text)
+const char *aigw_options_round(aigw_options_t *opt, const char *text)
 {
     static const char *const words[] = {"half-even", "half-up", "trunc", NULL};
     int i;
@@ -177,7 +179,7 @@ static const char *read_round(aigw_options_t *opt, const char *text)
     return NULL;
 }
 
-static const char *read_digits(aigw_options_t *opt, const char *text)
+const char *aigw_options_digits(aigw_options_t *opt, const char *text)
 {
     apr_uint64_t n;
 
@@ -260,11 +262,11 @@ static const char *read_common(aigw_options_t *opt, int which,
 {
     switch (which) {
     case OPT_FORMAT:
-        return read_format(opt, value);
+        return aigw_options_format(opt, value);
     case OPT_ROUND:
-        return read_round(opt, value);
+        return aigw_options_round(opt, value);
     case OPT_DIGITS:
-        return read_digits(opt, value);
+        return aigw_options_digits(opt, value);
     default:
         opt->prices = value;
         return NULL;
@@ -393,7 +395,7 @@ static aigw_rc_t read_all(const command_line_t *c, aigw_options_t *opt,
     return AIGW_OK;
 }
 
-static void set_defaults(aigw_options_t *opt, apr_pool_t *pool)
+void aigw_options_defaults(aigw_options_t *opt, apr_pool_t *pool)
 {
     memset(opt, 0, sizeof(*opt));
     opt->digits = -1;
@@ -415,7 +417,7 @@ aigw_rc_t aigw_options_usage(aigw_options_t *opt, int argc, char **argv,
                                      read_usage};
     aigw_rc_t rc;
 
-    set_defaults(opt, pool);
+    aigw_options_defaults(opt, pool);
     rc = read_all(&c, opt, argc, argv);
     if (rc == AIGW_OK && opt->n_files == 0) {
         return refuse(&c, "no log was named:", NULL,
@@ -450,7 +452,7 @@ aigw_rc_t aigw_options_prices(aigw_options_t *opt, int argc, char **argv,
                                      read_prices};
     aigw_rc_t rc;
 
-    set_defaults(opt, pool);
+    aigw_options_defaults(opt, pool);
     rc = read_all(&c, opt, argc, argv);
     if (rc != AIGW_OK) {
         return rc;

@@ -59,6 +59,14 @@ aigw_rc_t aigw_options_usage(aigw_options_t *opt, int argc, char **argv,
 aigw_rc_t aigw_options_prices(aigw_options_t *opt, int argc, char **argv,
                               apr_pool_t *pool);
 
+/** What holds where no option says otherwise. */
+void aigw_options_defaults(aigw_options_t *opt, apr_pool_t *pool);
+
+/* The values of options that every command has: NULL, or what is allowed. */
+const char *aigw_options_format(aigw_options_t *opt, const char *text);
+const char *aigw_options_round(aigw_options_t *opt, const char *text);
+const char *aigw_options_digits(aigw_options_t *opt, const char *text);
+
 /** Print what aigw-calc does and which commands it has. */
 void aigw_options_help(FILE *out);
 

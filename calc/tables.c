@@ -68,6 +68,9 @@ int aigw_table_print(const aigw_table_t *t, aigw_format_t format, FILE *out)
     case AIGW_FORMAT_CSV:
         ok = aigw_render_csv(t, out);
         break;
+    case AIGW_FORMAT_MARKDOWN:
+        ok = aigw_render_markdown(t, out);
+        break;
     default:
         ok = aigw_render_text(t, out);
     }

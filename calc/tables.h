@@ -76,7 +76,8 @@ const char *aigw_text_json(apr_pool_t *pool, const char *text);
 typedef enum {
     AIGW_FORMAT_TEXT = 0,
     AIGW_FORMAT_JSON,
-    AIGW_FORMAT_CSV
+    AIGW_FORMAT_CSV,
+    AIGW_FORMAT_MARKDOWN
 } aigw_format_t;
 
 /**
@@ -92,5 +93,6 @@ int aigw_table_print(const aigw_table_t *table, aigw_format_t format,
 int aigw_render_text(const aigw_table_t *table, FILE *out);
 int aigw_render_json(const aigw_table_t *table, FILE *out);
 int aigw_render_csv(const aigw_table_t *table, FILE *out);
+int aigw_render_markdown(const aigw_table_t *table, FILE *out);
 
 #endif

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands beside usage and prices: their written sessions, and their
+figures against Python's own fractions."""
+import fractions
+import json
+import math
+import pathlib
+import re
+import tempfile
+import unittest
+
+from harness import BUILD, DATA, HERE, TOP, calc, same, session
+
+CLAIMS = TOP / "conf" / "claims.json"
+F = fractions.Fraction
+
+
+class Sessions(unittest.TestCase):
+    maxDiff = 4000
+
+    def play(self, name):
+        text = (HERE / "golden" / name).read_text(encoding="utf-8")
+        steps = session(text)
+        self.assertTrue(steps)
+        for step in steps:
+            done = calc(*step.words())
+            with self.subTest(step.command):
+                self.assertEqual(same(done.out.splitlines()), same(step.out))
+                self.assertEqual(same(done.err.splitlines()), same(step.err))
+                self.assertEqual(done.status, step.status)
+
+    def test_audits_of_published_tables(self):
+        self.play("audit.txt")
+
+
+def evaluate(formula, inputs):
+    names = {name: F(value["value"] if isinstance(value, dict) else value)
+             for name, value in inputs.items()}
+    text = re.sub(r"\b\d+(\.\d+)?\b", r"F('\g<0>')", formula)
+    return eval(text, {"F": F, "ceil": math.ceil, **names})
+
+
+def rounded(value, digits, way):
+    scaled = value * 10**digits
+    if way == "even":
+        return F(round(scaled), 10**digits)
+    down = math.floor(abs(scaled) + (F(1, 2) if way == "up" else 0))
+    return F(down if scaled >= 0 else -down, 10**digits)
+
+
+def verdict(claim, inputs):
+    """The rules of the manual page, in Python."""
+    hit = re.search(r"\d[\d,]*(\.\d+)?", claim["printed"])
+    printed = digits = value = None
+    if hit:
+        digits = len(hit.group(1) or ".") - 1
+        printed = F(hit.group(0).replace(",", ""))
+        if "-" in claim["printed"][:hit.start()]:
+            printed = -printed
+    try:
+        value = evaluate(claim["formula"], inputs)
+    except NameError:
+        pass
+    if printed is not None and value is not None:
+        for way, word in (("even", "match"), ("up", "match"),
+                          ("cut", "match (truncated)")):
+            if rounded(value, digits, way) == printed:
+                return word
+        for k in range(1, 7):
+            if rounded(value / 10**k, digits, "even") == printed:
+                return "slip x1" + "0" * k
+            if rounded(value * 10**k, digits, "even") == printed:
+                return "slip x1/1" + "0" * k
+    if "instead" in claim and (printed is None or rounded(
+            evaluate(claim["instead"], inputs), digits, "even") == printed):
+        return "mislabelled"
+    return ("not computable" if printed is None or value is None
+            else "no formula")
+
+
+class Audit(unittest.TestCase):
+    def check(self, path):
+        claims = json.loads(path.read_text(encoding="utf-8"))
+        done = calc("audit", "--format=json", "--digits=9", path)
+        self.assertEqual((done.status, done.err), (0, ""))
+        rows = json.loads(done.out)["rows"]
+        self.assertEqual(len(rows), len(claims["claims"]))
+        for claim, row in zip(claims["claims"], rows):
+            with self.subTest(claim["claim"]):
+                self.assertEqual(row["verdict"],
+                                 verdict(claim, claims["inputs"]))
+                if row["computed"] is not None:
+                    value = evaluate(claim["formula"], claims["inputs"])
+                    self.assertEqual(F(row["computed"]),
+                                     rounded(value, 9, "even"))
+        return rows
+
+    def test_every_claim_of_the_article_is_judged_as_python_judges_it(self):
+        self.assertEqual(len(self.check(CLAIMS)), 33)
+
+    def test_every_kind_of_verdict_is_judged_as_python_judges_it(self):
+        self.check(DATA / "claims.json")
+
+    def test_cutting_digits_prints_the_whole_column_of_the_article(self):
+        done = calc("audit", "--format=json", "--round=trunc", "--digits=1",
+                    CLAIMS)
+        rows = json.loads(done.out)["rows"][:7]
+        self.assertEqual([F(row["computed"]) for row in rows],
+                         [F(text) for text in ("31.8", "-38.7", "-70.4",
+                                               "-65", "-60.7", "13",
+                                               "-92.8")])
+        done = calc("audit", "--format=json", "--round=half-even",
+                    "--digits=1", CLAIMS)
+        self.assertEqual(json.loads(done.out)["rows"][6]["computed"], "-92.9")
+
+    def test_the_article_s_slips_and_wrong_labels_are_found(self):
+        done = calc("audit", "--format=json", CLAIMS)
+        shown = json.loads(done.out)
+        found = {(row["about"], row["claim"]): row for row in shown["rows"]}
+        for model in ("GPT-4.1", "Claude Sonnet 4.5", "Gemini 2.5 Flash",
+                      "DeepSeek V3.2"):
+            self.assertEqual(found["monthly cost", model]["verdict"],
+                             "slip x10")
+            self.assertEqual(found["monthly saving", model]["verdict"],
+                             "no formula")
+        self.assertEqual([found["monthly saving", model][
+            "printed_of_computed"] for model in
+            ("GPT-4.1", "Claude Sonnet 4.5", "Gemini 2.5 Flash",
+             "DeepSeek V3.2")], ["1.0278", "1.0278", "0.5484", "0.5486"])
+        servers = found["servers and profit", "servers saved"]
+        self.assertEqual((servers["verdict"], servers["computed"]),
+                         ("mislabelled", "23.66"))
+        self.assertEqual(found["servers and profit", "break-even, months"]
+                         ["verdict"], "mislabelled")
+
+    def test_a_formula_of_brackets_does_not_exhaust_the_stack(self):
+        text = json.dumps({"format": 1, "inputs": {}, "claims": [
+            {"claim": "x", "printed": "1",
+             "formula": "(" * 100000 + "1" + ")" * 100000}]})
+        with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+            path = pathlib.Path(folder) / "claims.json"
+            path.write_text(text)
+            done = calc("audit", path)
+        self.assertEqual((done.status, done.out), (3, ""))
+        self.assertIn("claims[0]: too many brackets", done.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
