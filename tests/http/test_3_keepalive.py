@@ -352,7 +352,7 @@ def test_356_a_client_that_never_reads_is_ended_by_timeout(servers, sim):
     for entry in entries:
         assert entry["end"] == "aborted"
         # it was not read on: its last write was long ago
-        assert entry["since_write_us"] > 1_500_000
+        assert entry["since_write_us"] > 1_000_000
         assert entry["bytes_sent"] < 20_000_000
     records = server.records(11)[1:]
     assert {(r["end"], r["reason"]) for r in records} \

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulated provider: tests/sim/aigw-sim, started on a free port."""
+import http.client
 import json
 import pathlib
 import re
+import ssl
 import subprocess
 import tempfile
 
@@ -14,6 +16,7 @@ KEY = "sk-simulated-upstream"
 
 class Sim:
     def __init__(self, *options):
+        self.tls = "--tls" in options
         self.folder = tempfile.TemporaryDirectory(prefix="aigw-sim-")
         self.ledger_path = pathlib.Path(self.folder.name) / "ledger"
         self.process = subprocess.Popen(
@@ -33,8 +36,26 @@ class Sim:
         self.process.stdout.close()
         self.folder.cleanup()
 
+    def stats(self):
+        """The simulator's own counters."""
+        if self.tls:
+            link = http.client.HTTPSConnection(
+                "127.0.0.1", self.port, timeout=5,
+                context=ssl._create_unverified_context())
+        else:
+            link = http.client.HTTPConnection("127.0.0.1", self.port,
+                                              timeout=5)
+        link.request("GET", "/sim/stats")
+        found = json.loads(link.getresponse().read())
+        link.close()
+        return found
+
     def mark(self):
-        """What the ledger holds by now belongs to earlier tests."""
+        """What the ledger holds by now belongs to earlier tests. A line is
+        written after the answer, so what they began is waited for."""
+        begun = self.stats()["requests"]
+        wait_for(lambda: len(self._lines()) >= begun, 5,
+                 lambda: f"{len(self._lines())} of {begun} requests ended")
         self.offset = len(self._lines())
 
     def _lines(self):
