@@ -109,7 +109,8 @@ def test_344_an_upgrade_offer_after_a_stream_is_ignored(servers, sim):
     server = servers.get(GATEWAY + "Protocols h2c http/1.1\n",
                          {"upstream": sim.port}, modules=("http2",))
     server.write("htdocs/page.txt", "static")
-    offer = [("Upgrade", "h2c"), ("HTTP2-Settings", "AAMAAABkAAQAoAAAAAIAAAAA"),
+    offer = [("Upgrade", "h2c"),
+             ("HTTP2-Settings", "AAMAAABkAAQAoAAAAAIAAAAA"),
              ("Connection", "Upgrade, HTTP2-Settings")]
     with server.client() as client:
         client.send("GET", "/page.txt", offer)

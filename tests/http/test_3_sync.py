@@ -10,8 +10,8 @@ from conftest import GATEWAY
 from harness import sse
 from harness.client import Client
 from harness.talk import as_bytes, ask, certificate, send, tls_context
-from harness.upstream import (DONE, LAST_CHUNK, Hold, answer, chunk, delta,
-                              finish, stream_head, usage_event, wait_for)
+from harness.upstream import (DONE, LAST_CHUNK, Hold, chunk, delta, finish,
+                              stream_head, usage_event)
 
 SLOW = "sim:events=6 sim:rate=20"
 
@@ -192,7 +192,8 @@ SSLEngine On
 SSLCertificateFile {root}/tls.crt
 SSLCertificateKeyFile {root}/tls.key
 SSLSessionCache shmcb:{root}/logs/tls-sessions
-""", {"upstream": upstream}, modules=("ssl", "socache_shmcb"), before_start=certificate)
+""", {"upstream": upstream}, modules=("ssl", "socache_shmcb"),
+        before_start=certificate)
     server.write("htdocs/page.txt", "static")
     return server
 
