@@ -488,15 +488,16 @@ static void loop(void)
 
     for (;;) {
         n = epoll_wait(poll_fd, events, 256, TICK_MS);
-        now_us = clock_ns() / 1000;
         for (i = 0; i < n; i++) {
             conn_t *c = events[i].data.ptr;
 
+            now_us = clock_ns() / 1000;
             ready(c, events[i].events);
             if (c->state == CONN_OFF && now_us >= c->wake_us) {
                 begin(c); /* the next request follows at once */
             }
         }
+        now_us = clock_ns() / 1000;
         if (now_us - ticked >= TICK_MS * 1000) {
             ticked = now_us;
             if (!tick_all()) {
