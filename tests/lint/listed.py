@@ -16,7 +16,8 @@ def unlisted(folder):
 
 
 tap = Tap()
-for folder in ("mod_aigw", "calc", "tests/unit", "tests/fuzz", "tests/sim"):
+for folder in ("mod_aigw", "calc", "tests/bench", "tests/fuzz", "tests/sim",
+               "tests/unit"):
     if (TOP / folder).is_dir():
         tap.check(f"Makefile.am lists every C file of {folder}",
                   unlisted(folder))
