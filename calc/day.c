@@ -88,3 +88,19 @@ void aigw_day_text(aigw_day_t day, char *buf)
     snprintf(buf, 11, "%04u-%02u-%02u", (unsigned)day / 10000 % 10000,
              (unsigned)day / 100 % 100, (unsigned)day % 100);
 }
+
+/* Years begin in March here, so that a leap day is the last of its year. */
+int aigw_day_number(aigw_day_t day)
+{
+    int y = day / 10000, m = day / 100 % 100, d = day % 100;
+
+    y -= m <= 2;
+    m = (m + 9) % 12;
+    return 365 * y + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + d - 1
+           - 719468;
+}
+
+apr_time_t aigw_day_moment(aigw_day_t day)
+{
+    return apr_time_from_sec((apr_time_t)aigw_day_number(day) * 86400);
+}

@@ -29,4 +29,10 @@ aigw_rc_t aigw_day_parse(const char *text, aigw_day_t *day);
 /** As "2026-11-30". @param buf room for 11 bytes */
 void aigw_day_text(aigw_day_t day, char *buf);
 
+/** The moment at which a day begins in UTC. */
+apr_time_t aigw_day_moment(aigw_day_t day);
+
+/** Days since 1970-01-01: the difference of two is the time between. */
+int aigw_day_number(aigw_day_t day);
+
 #endif

@@ -15,7 +15,8 @@ static const struct {
     aigw_exit_t (*run)(int argc, char **argv, apr_pool_t *pool);
 } commands[] = {{"usage", aigw_command_usage},
                 {"prices", aigw_command_prices},
-                {"audit", aigw_command_audit}};
+                {"audit", aigw_command_audit},
+                {"fx", aigw_command_fx}};
 
 #define N_COMMANDS ((int)(sizeof(commands) / sizeof(commands[0])))
 

@@ -43,6 +43,7 @@ static const char general_help[] =
     "  usage    what was used and what it cost, by day, model, tenant, ...\n"
     "  prices   what a month would cost, by model, from the price file\n"
     "  audit    a published table against its own stated inputs\n"
+    "  fx       what a top-up really costs, by model\n"
     "\n"
     "  aigw-calc COMMAND --help    the command's options\n"
     "  aigw-calc --version         the version\n"

@@ -32,6 +32,9 @@ class Sessions(unittest.TestCase):
     def test_audits_of_published_tables(self):
         self.play("audit.txt")
 
+    def test_what_a_top_up_really_costs(self):
+        self.play("fx.txt")
+
 
 def evaluate(formula, inputs):
     names = {name: F(value["value"] if isinstance(value, dict) else value)
@@ -143,6 +146,36 @@ class Audit(unittest.TestCase):
             done = calc("audit", path)
         self.assertEqual((done.status, done.out), (3, ""))
         self.assertIn("claims[0]: too many brackets", done.err)
+
+
+class Rates(unittest.TestCase):
+    def fx(self, text, name="rates", **more):
+        with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+            path = pathlib.Path(folder) / name
+            path.write_text(text)
+            return calc("fx", "--paid=CNY:1", "--credit=USD:1",
+                        f"--rates={path}", "--prices=prices.json",
+                        "--model=gpt-4.1", "--format=json",
+                        *(f"--{key}={value}" for key, value in more.items()))
+
+    def test_a_cross_rate_is_an_exact_fraction(self):
+        done = self.fx("Date,USD,CNY,\n2026-11-27,3,7,\n", digits=15,
+                       on="2026-11-27")
+        row = json.loads(done.out)["rows"][0]
+        self.assertEqual(row["spot_input"], "4.666666666666667")
+
+    def test_xml_that_grows_without_end_is_refused(self):
+        laughs = "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">'
+                         for i in range(1, 12))
+        done = self.fx(f'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a0 "ha">'
+                       f'{laughs}]><x>&a11;</x>', on="2026-11-27")
+        self.assertEqual((done.status, done.out), (3, ""))
+
+    def test_xml_that_is_cut_is_refused(self):
+        text = (DATA / "ecb.xml").read_text()
+        for size in range(0, len(text) - 20, 37):
+            done = self.fx(text[:size], on="2026-11-27")
+            self.assertEqual((done.status, done.out), (3, ""))
 
 
 if __name__ == "__main__":
