@@ -250,6 +250,29 @@ static void note_bad_lines(work_t *w)
     }
 }
 
+static void note_left_out(work_t *w)
+{
+    apr_uint64_t n = w->logs.duplicates, over = aigw_tally_overflow(w->tally);
+
+    aigw_table_fact(w->table, "duplicates", number(w, n), AIGW_CELL_COUNT);
+    if (n) {
+        note(w,
+             apr_psprintf(w->pool, "Left out: %s whose id was there before.",
+                          requests(w, n)));
+    }
+    if (w->logs.window_passed) {
+        note(w, "Not all duplicates may have been seen: there were more ids "
+                "than are kept.");
+    }
+    if (over) {
+        note(w,
+             apr_psprintf(w->pool,
+                          "In " AIGW_OTHER ": %s of further groups than "
+                          "the %s of --max-groups.",
+                          requests(w, over), number(w, w->opt->max_groups)));
+    }
+}
+
 static aigw_rc_t parse_cell(const char *cell, aigw_money_t *value)
 {
     return aigw_money_parse(aigw_slice(cell, strlen(cell)), value);
@@ -303,6 +326,7 @@ static void add_notes(work_t *w)
     note_costs(w);
     note_excluded(w);
     note_bad_lines(w);
+    note_left_out(w);
     for (i = 0; i < w->n_currencies; i++) {
         note_residue(w, w->opt->n_by + AIGW_T_MAX + i, w->currencies[i]);
     }
@@ -338,6 +362,7 @@ aigw_exit_t aigw_command_usage(int argc, char **argv, apr_pool_t *pool)
     w.opt = &opt;
     w.pool = pool;
     w.tally = aigw_tally_make(opt.by, opt.n_by, pool);
+    aigw_tally_limit(w.tally, opt.max_groups);
     if (opt.prices) {
         w.cat = aigw_command_catalog(opt.prices, pool);
         if (!w.cat) {
@@ -354,5 +379,6 @@ aigw_exit_t aigw_command_usage(int argc, char **argv, apr_pool_t *pool)
         return end;
     }
     make_table(&w);
-    return aigw_command_print(w.table, &opt);
+    end = aigw_command_print(w.table, &opt);
+    return end == AIGW_EXIT_OK ? aigw_logs_done(&w.logs) : end;
 }

@@ -21,6 +21,13 @@ enum {
     OPT_UNTIL,
     OPT_TZ,
     OPT_STRICT,
+    OPT_THREADS,
+    OPT_LOG_FORMAT,
+    OPT_ROTATED,
+    OPT_FOLLOW,
+    OPT_STATE,
+    OPT_DUPLICATES,
+    OPT_GROUPS,
     OPT_CALLS,
     OPT_DAYS,
     OPT_INPUT,
@@ -104,6 +111,14 @@ static const char prices_help[] =
     "Example: aigw-calc prices --calls-per-day=10000 --model=gpt-4.1\n";
 
 /* clang-format off */
+/* Of every command that reads logs. */
+#define INPUT_OPTIONS \
+    {"log-format", required_argument, NULL, OPT_LOG_FORMAT}, \
+    {"rotated", no_argument, NULL, OPT_ROTATED}, \
+    {"strict", no_argument, NULL, OPT_STRICT}, \
+    {"keep-duplicates", no_argument, NULL, OPT_DUPLICATES}, \
+    {"threads", required_argument, NULL, OPT_THREADS}
+
 static const struct option usage_options[] = {
     {"by", required_argument, NULL, OPT_BY},
     {"since", required_argument, NULL, OPT_SINCE},
@@ -113,7 +128,10 @@ static const struct option usage_options[] = {
     {"format", required_argument, NULL, OPT_FORMAT},
     {"digits", required_argument, NULL, OPT_DIGITS},
     {"round", required_argument, NULL, OPT_ROUND},
-    {"strict", no_argument, NULL, OPT_STRICT},
+    INPUT_OPTIONS,
+    {"follow", no_argument, NULL, OPT_FOLLOW},
+    {"state", required_argument, NULL, OPT_STATE},
+    {"max-groups", required_argument, NULL, OPT_GROUPS},
     {"help", no_argument, NULL, OPT_HELP},
     {NULL, 0, NULL, 0}};
 
@@ -131,6 +149,7 @@ static const struct option prices_options[] = {
     {"format", required_argument, NULL, OPT_FORMAT},
     {"digits", required_argument, NULL, OPT_DIGITS},
     {"round", required_argument, NULL, OPT_ROUND},
+    INPUT_OPTIONS,
     {"help", no_argument, NULL, OPT_HELP},
     {NULL, 0, NULL, 0}};
 /* clang-format on */
@@ -274,10 +293,54 @@ static const char *read_common(aigw_options_t *opt, int which,
     }
 }
 
+static const char *read_threads(aigw_options_t *opt, const char *text)
+{
+    apr_uint64_t n;
+
+    if (aigw_slice_u64(aigw_slice(text, strlen(text)), &n) != AIGW_OK || n < 1
+        || n > 64) {
+        return "must be a whole number from 1 to 64";
+    }
+    opt->threads = (int)n;
+    return NULL;
+}
+
+/* Options of how logs are read; every command that reads some has them. */
+static const char *read_input(aigw_options_t *opt, int which,
+                              const char *value)
+{
+    switch (which) {
+    case OPT_THREADS:
+        return read_threads(opt, value);
+    case OPT_LOG_FORMAT:
+        opt->log_format = value;
+        return NULL;
+    case OPT_STATE:
+        opt->state = value;
+        return *value ? NULL : "must be the name of a file";
+    case OPT_ROTATED:
+        opt->rotated = 1;
+        return NULL;
+    case OPT_FOLLOW:
+        opt->follow = 1;
+        return NULL;
+    case OPT_DUPLICATES:
+        opt->keep_duplicates = 1;
+        return NULL;
+    case OPT_STRICT:
+        opt->strict = 1;
+        return NULL;
+    default:
+        return read_common(opt, which, value);
+    }
+}
+
 static const char *read_usage(aigw_options_t *opt, int which,
                               const char *value)
 {
     switch (which) {
+    case OPT_GROUPS:
+        return read_count(value, &opt->max_groups);
     case OPT_BY:
         return read_by(opt, value);
     case OPT_SINCE:
@@ -290,11 +353,8 @@ static const char *read_usage(aigw_options_t *opt, int which,
                    ? NULL
                    : "must be local, UTC or a name of the time zone data "
                      "base such as Europe/Berlin (Debian package tzdata)";
-    case OPT_STRICT:
-        opt->strict = 1;
-        return NULL;
     default:
-        return read_common(opt, which, value);
+        return read_input(opt, which, value);
     }
 }
 
@@ -329,7 +389,7 @@ static const char *read_prices(aigw_options_t *opt, int which,
     case OPT_RELAY:
         return read_rate(value, &opt->relay, &opt->has_relay);
     default:
-        return read_common(opt, which, value);
+        return read_input(opt, which, value);
     }
 }
 
@@ -401,6 +461,8 @@ void aigw_options_defaults(aigw_options_t *opt, apr_pool_t *pool)
     memset(opt, 0, sizeof(*opt));
     opt->digits = -1;
     opt->tz = "local";
+    opt->threads = 1;
+    opt->max_groups = AIGW_GROUPS_MAX;
     opt->by[0] = AIGW_BY_DAY;
     opt->by[1] = AIGW_BY_MODEL;
     opt->n_by = 2;

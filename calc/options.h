@@ -32,12 +32,16 @@ typedef struct {
     const char *prices; /* price file; NULL: none given */
     const char **files; /* logs, "-" is standard input */
     int n_files;
+    /* how logs are read */
+    const char *log_format; /* NULL: usage logs */
+    const char *state;      /* file; NULL: none */
+    int strict, threads, rotated, follow, keep_duplicates;
     /* usage */
     aigw_by_t by[AIGW_BY_MAX];
     int n_by;
     aigw_day_t since, until; /* 0: open; both days inclusive */
     const char *tz;
-    int strict;
+    apr_uint64_t max_groups;
     /* prices */
     apr_uint64_t calls, days, input, output, cached;
     int tokens_given;           /* --input, --output or --cached was */

@@ -35,6 +35,8 @@ libaprutil1-dev command -v apu-1-config
 libssl-dev      have_lib openssl
 libjansson-dev  have_lib jansson
 libsmartcols-dev have_lib smartcols
+zlib1g-dev      have_lib zlib
+libzstd-dev     have_lib libzstd
 curl            command -v curl
 ROWS
 }
