@@ -33,6 +33,7 @@
 #include "core/meter.h"
 #include "core/record.h"
 #include "core/reqbody.h"
+#include "upstream/buffer.h"
 #include "upstream/resolve.h"
 
 struct aigw_relay_t;
@@ -41,10 +42,6 @@ typedef struct aigw_exchange_t aigw_exchange_t;
 typedef struct aigw_conn_t aigw_conn_t;
 
 #define AIGW_ID_LEN 24
-
-/* One upstream read. At most a quarter of FlushMaxThreshold (64 KiB): above
- * that httpd's core filter would block the relay thread. */
-#define AIGW_READ_SIZE (16 * 1024)
 
 /** Where an exchange stands. The names are those of the traces. */
 typedef enum {
@@ -116,10 +113,9 @@ struct aigw_exchange_t {
     unsigned withhold:1;         /* we asked, it did not */
 
     /* the request as it goes out: head and body pieces, nothing copied;
-     * malloc, freed at the commit point: no retry comes after it */
-    char *out_head;
-    char *body;
-    apr_size_t body_len;
+     * given back at the commit point: no retry comes after it */
+    aigw_buffer_t out_head;      /* holds the upstream's key */
+    aigw_buffer_t body;
     aigw_slice_t out[AIGW_OUT_PIECES];
     int out_n, out_at;           /* pieces; the one that is next */
     apr_size_t out_off;          /* bytes of it already sent */
@@ -149,12 +145,11 @@ struct aigw_exchange_t {
     unsigned replaced:1;         /* a dead pooled connection was replaced */
     unsigned keep_upstream:1;    /* it may be pooled if the end is exact */
     int n_1xx;
-    char *head_buf;              /* malloc, only while a head is split */
-    apr_size_t head_len, head_scanned;
+    aigw_buffer_t head;          /* only while an answer's head is split */
+    apr_size_t head_scanned;
     aigw_http1_body_t frame;
     aigw_meter_t meter;
-    char *held;                  /* malloc, only while withhold is undecided */
-    apr_size_t held_len, held_cap;
+    aigw_buffer_t held;          /* only while withhold is undecided */
     apr_bucket_brigade *bb;      /* r->pool; downstream's */
     apr_time_t deadline;         /* of the phase; total_at bounds it */
     apr_time_t total_at;

@@ -13,14 +13,12 @@
 
 #define DEADLINE     apr_time_from_sec(30)
 #define PER_SECOND   (64 * 1024) /* bytes that buy one second more */
-#define FIRST_ROOM   4096
 #define ONE_READ     (64 * 1024)
 /* One wait: mod_reqtimeout looks at its clock only when it is asked. */
 #define ONE_WAIT     apr_time_from_sec(1)
 
 typedef struct {
     aigw_exchange_t *x;
-    apr_size_t room;
     apr_size_t max;
     apr_time_t begun;
     apr_time_t last;         /* when something came */
@@ -42,28 +40,16 @@ aigw_reason_t aigw_body_check(aigw_exchange_t *x)
 
 static aigw_reason_t append(reader_t *rd, const char *p, apr_size_t n)
 {
-    aigw_exchange_t *x = rd->x;
+    aigw_buffer_t *body = &rd->x->body;
 
-    if (n > rd->max - x->body_len) {
+    if (n > rd->max - body->n) {
         return AIGW_REASON_BODY_TOO_LARGE;
     }
-    if (x->body_len + n > rd->room) {
-        apr_size_t room = rd->room ? rd->room : FIRST_ROOM;
-        char *grown;
-
-        while (room < x->body_len + n) {
-            room *= 2;
-        }
-        grown = realloc(x->body, room);
-        if (grown == NULL) {
-            return AIGW_REASON_INTERNAL;
-        }
-        x->body = grown;
-        rd->room = room;
+    if (body->n + n > body->room && aigw_child_memory_full()) {
+        return AIGW_REASON_OVERLOADED;
     }
-    memcpy(x->body + x->body_len, p, n);
-    x->body_len += n;
-    return AIGW_REASON_NONE;
+    return aigw_buffer_add(body, p, n) == AIGW_OK ? AIGW_REASON_NONE
+                                                  : AIGW_REASON_INTERNAL;
 }
 
 /* Take what a brigade holds. *done: the body's end was there. */
@@ -115,7 +101,7 @@ static aigw_reason_t why_failed(apr_status_t rv)
 static apr_interval_time_t time_left(const reader_t *rd)
 {
     apr_time_t end = rd->begun + DEADLINE
-                     + apr_time_from_sec((apr_time_t)(rd->x->body_len
+                     + apr_time_from_sec((apr_time_t)(rd->x->body.n
                                                       / PER_SECOND));
     apr_time_t idle = rd->last + rd->x->r->server->timeout;
 
@@ -208,7 +194,7 @@ static aigw_reason_t read_all(reader_t *rd, apr_bucket_brigade *bb)
 
 aigw_reason_t aigw_body_read(aigw_exchange_t *x)
 {
-    reader_t rd = { x, 0, (apr_size_t)x->sconf->max_body, 0, 0, 0 };
+    reader_t rd = { x, (apr_size_t)x->sconf->max_body, 0, 0, 0 };
     apr_bucket_brigade *bb = apr_brigade_create(x->r->pool,
                                                 x->c->bucket_alloc);
     aigw_reason_t why;
@@ -220,7 +206,7 @@ aigw_reason_t aigw_body_read(aigw_exchange_t *x)
     }
     apr_brigade_destroy(bb);
     x->body_wait = apr_time_now() - rd.begun;
-    x->rec.bytes_in = (apr_int64_t)x->body_len;
+    x->rec.bytes_in = (apr_int64_t)x->body.n;
     return why;
 }
 

@@ -14,7 +14,7 @@
  * read, so that a client that asked "Expect: 100-continue" never sends it. */
 aigw_reason_t aigw_body_check(aigw_exchange_t *x);
 
-/** Read it into x->body (malloc) and x->body_len. */
+/** Read it into x->body. */
 aigw_reason_t aigw_body_read(aigw_exchange_t *x);
 
 /**

@@ -57,8 +57,8 @@ static apr_status_t exchange_ends(void *data)
     leave_upstream(x);
     aigw_request_free(x);
     free(x->addrs);
-    free(x->head_buf);
-    free(x->held);
+    aigw_buffer_free(&x->head);
+    aigw_buffer_free(&x->held);
     free(x);
     return APR_SUCCESS;
 }
@@ -164,7 +164,8 @@ static aigw_reason_t admit(aigw_exchange_t *x)
     aigw_child_t *ch = aigw_child();
 
     x->counted = 1;
-    if ((int)apr_atomic_inc32(&ch->streams) >= ch->max_streams) {
+    if ((int)apr_atomic_inc32(&ch->streams) >= ch->max_streams
+        || aigw_child_memory_full()) {
         return AIGW_REASON_OVERLOADED;
     }
     return AIGW_REASON_NONE;
@@ -173,7 +174,7 @@ static aigw_reason_t admit(aigw_exchange_t *x)
 static aigw_reason_t scan_body(aigw_exchange_t *x)
 {
     aigw_reqbody_t *rb = apr_pcalloc(x->r->pool, sizeof(*rb));
-    aigw_body_fault_t fault = aigw_reqbody_scan(x->body, x->body_len, rb);
+    aigw_body_fault_t fault = aigw_reqbody_scan(x->body.p, x->body.n, rb);
 
     x->req = rb;
     if (rb->model[0]) {
@@ -369,7 +370,7 @@ static int start(aigw_exchange_t *x)
         return OK;
     }
     x->driver = &aigw_relay_driver;
-    x->must_flush = x->c->output_filters != x->conn->filter;
+    x->must_flush = aigw_downstream_keeps(x);
     x->conn->x = x;
     return SUSPENDED;
 }
@@ -382,9 +383,11 @@ int aigw_handler(request_rec *r)
     if (strcmp(r->handler, "aigw") != 0) {
         return DECLINED;
     }
-    if (aigw_child() == NULL || (x = enter(r)) == NULL) {
+    if (aigw_child() == NULL) {
         return HTTP_INTERNAL_SERVER_ERROR;
     }
+    x = enter(r);
     why = prepare(x);
+    x->rec.own_us = apr_time_now() - x->entered - x->body_wait;
     return why == AIGW_REASON_NONE ? start(x) : aigw_refuse(x, why, NULL);
 }

@@ -30,7 +30,7 @@ static int must_close(aigw_reason_t reason)
 /* The refusal came before the body was looked at. */
 static int body_unread(const aigw_exchange_t *x)
 {
-    return x->body == NULL && x->req == NULL
+    return x->body.p == NULL && x->req == NULL
            && (apr_table_get(x->r->headers_in, "Content-Length")
                || apr_table_get(x->r->headers_in, "Transfer-Encoding"));
 }

@@ -150,6 +150,31 @@ static int check_places(const server_rec *main_s)
     return faults;
 }
 
+/* Above its FlushMaxThreshold httpd's core filter waits for the client: on
+ * the relay thread it must never come to that. */
+static int check_buffer_size(const aigw_main_t *conf, server_rec *s)
+{
+    int faults = 0;
+
+    for (; s; s = s->next) {
+        const core_server_config *core =
+            ap_get_core_module_config(s->module_config);
+        apr_size_t most = (core->flush_max_threshold + 1) / 4;
+
+        if ((apr_size_t)conf->buffer_size > most) {
+            aigw_slog(s, AIGWNO(0115), FAULT, 0,
+                      "AIGWBufferSize %" APR_OFF_T_FMT " is more than a "
+                      "quarter of %s's FlushMaxThreshold %" APR_SIZE_T_FMT
+                      "; allowed is at most %" APR_SIZE_T_FMT,
+                      conf->buffer_size, s->server_hostname ?
+                      s->server_hostname : "this server",
+                      core->flush_max_threshold, most);
+            faults++;
+        }
+    }
+    return faults;
+}
+
 static int check_prices(aigw_main_t *conf, apr_pool_t *pconf, server_rec *s)
 {
     const char *why = "";
@@ -279,6 +304,7 @@ int aigw_config_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
 
     (void)plog;
     faults += check_logs(s, ptemp);
+    faults += check_buffer_size(conf, s);
     faults += check_prices(conf, pconf, s);
     faults += check_tls(conf, pconf, s);
     if (faults > 0) {

@@ -75,6 +75,9 @@ typedef struct {
     apr_array_header_t *upstreams; /* aigw_upstream_t * */
     const char *price_file;        /* AIGWPriceFile, NULL: none */
     aigw_catalog_t *catalog;       /* read in check_config */
+    apr_off_t buffer_size;         /* AIGWBufferSize: one upstream read */
+    apr_off_t buffer_max;          /* AIGWBufferMax */
+    apr_off_t memory_limit;        /* AIGWMemoryLimit; 0: none */
     int max_streams;               /* AIGWMaxStreams; 0: the default */
     int max_streams_default;       /* worked out in check_config from the
                                       MPM's settings and RLIMIT_NOFILE; for

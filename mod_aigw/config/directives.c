@@ -248,6 +248,52 @@ static const char *set_drain(cmd_parms *cmd, void *dir, const char *time,
     return NULL;
 }
 
+static const char *set_size(cmd_parms *cmd, const char *arg, apr_off_t min,
+                            apr_off_t max, apr_off_t *out,
+                            const char *allowed)
+{
+    const char *fault = aigw_config_place(cmd);
+    apr_off_t size = 0;
+
+    if (fault) {
+        return fault;
+    }
+    if (aigw_value_size(arg, &size) || size < min || size > max) {
+        return apr_psprintf(cmd->pool,
+                            "%s %s is not understood; allowed is %s",
+                            cmd->cmd->name, arg, allowed);
+    }
+    *out = size;
+    return NULL;
+}
+
+static const char *set_buffer_size(cmd_parms *cmd, void *dir, const char *arg)
+{
+    (void)dir;
+    return set_size(cmd, arg, 1024, 1024 * 1024,
+                    &aigw_config_main()->buffer_size,
+                    "a size from 1K to 1M, at most a quarter of "
+                    "FlushMaxThreshold, such as AIGWBufferSize 16K");
+}
+
+static const char *set_buffer_max(cmd_parms *cmd, void *dir, const char *arg)
+{
+    (void)dir;
+    return set_size(cmd, arg, 0, 64 * 1024 * 1024,
+                    &aigw_config_main()->buffer_max,
+                    "a size of at most 64M, such as AIGWBufferMax 256K, or 0 "
+                    "to keep none");
+}
+
+static const char *set_memory_limit(cmd_parms *cmd, void *dir,
+                                    const char *arg)
+{
+    (void)dir;
+    return set_size(cmd, arg, 0, APR_INT64_C(1) << 40,
+                    &aigw_config_main()->memory_limit,
+                    "a size, such as AIGWMemoryLimit 512M, or 0 for none");
+}
+
 static const char *set_max_streams(cmd_parms *cmd, void *dir, const char *arg)
 {
     const char *fault = aigw_config_place(cmd);

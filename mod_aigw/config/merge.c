@@ -16,6 +16,9 @@ void aigw_config_forget(apr_pool_t *pconf)
         .upstreams = apr_array_make(pconf, 4, sizeof(aigw_upstream_t *)),
         .price_file = NULL,
         .catalog = NULL,
+        .buffer_size = 16 * 1024,
+        .buffer_max = 256 * 1024,
+        .memory_limit = 0,
         .max_streams = 0,
         .max_streams_default = 1,
     };

@@ -20,6 +20,18 @@ aigw_child_t *aigw_child(void)
     return the_child;
 }
 
+int aigw_child_memory_full(void)
+{
+    const aigw_child_t *ch = the_child;
+    apr_uint64_t cost = AIGW_EXCHANGE_COST
+                        + (apr_uint64_t)aigw_config_main()->buffer_size;
+
+    return ch->memory_limit
+           && aigw_buffer_in_use()
+              + cost * __atomic_load_n(&ch->streams, __ATOMIC_RELAXED)
+              > ch->memory_limit;
+}
+
 void aigw_child_new_id(char *id)
 {
     aigw_child_t *ch = the_child;
@@ -140,7 +152,9 @@ static apr_status_t init_relay(aigw_child_t *ch)
     if (!async || !threaded) {
         return APR_SUCCESS;
     }
-    return aigw_relay_create(&ch->relay, AIGW_READ_SIZE, ch->pool);
+    return aigw_relay_create(&ch->relay,
+                             (apr_size_t)aigw_config_main()->buffer_size,
+                             ch->pool);
 }
 
 static void init_limits(aigw_child_t *ch)
@@ -151,6 +165,7 @@ static void init_limits(aigw_child_t *ch)
     ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads);
     ch->max_streams = m->max_streams ? m->max_streams
                                      : m->max_streams_default;
+    ch->memory_limit = (apr_uint64_t)m->memory_limit;
     ch->max_uploads = threads / 2 > 0 ? threads / 2 : 1;
 }
 
@@ -168,6 +183,9 @@ static apr_status_t init_all(aigw_child_t *ch)
     aigw_retries_init(&ch->retries);
     if ((rv = apr_thread_mutex_create(&ch->mutex, APR_THREAD_MUTEX_DEFAULT,
                                       ch->pool)) != APR_SUCCESS
+        || (rv = aigw_buffer_child_init(ch->pool,
+                                        (apr_size_t)aigw_config_main()
+                                            ->buffer_max)) != APR_SUCCESS
         || (rv = aigw_resolver_create(&ch->resolver, apr_time_from_sec(60),
                                       ch->pool)) != APR_SUCCESS
         || (rv = init_upstreams(ch)) != APR_SUCCESS

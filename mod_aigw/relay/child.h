@@ -22,6 +22,7 @@ typedef struct {
     apr_uint32_t stopping;         /* atomic: no new streams */
     int max_streams;
     apr_uint32_t streams;          /* atomic: exchanges past admission */
+    apr_uint64_t memory_limit;     /* AIGWMemoryLimit; 0: none */
     int max_uploads;
     apr_uint32_t uploads;          /* atomic: bodies being read */
     aigw_retries_t retries;
@@ -44,6 +45,14 @@ void aigw_child_stopping(apr_pool_t *pchild, int graceful);
 
 /** NULL before child_init. */
 aigw_child_t *aigw_child(void);
+
+/** 1 if exchanges hold more than AIGWMemoryLimit: each counts with
+ * AIGW_EXCHANGE_COST, and with its buffers. Any thread. */
+int aigw_child_memory_full(void);
+
+/* What a stream holds of httpd's pools and its own state, and one upstream
+ * read that its client has not taken. */
+#define AIGW_EXCHANGE_COST (32 * 1024)
 
 /** Fill x->id: unique in this host's history for all practical purposes. */
 void aigw_child_new_id(char *id);

@@ -4,7 +4,6 @@
  * the run, two for httpd's chunk frame, one sendmsg(2); no copy.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -20,6 +19,12 @@ static APR_OPTIONAL_FN_TYPE(ap_logio_add_bytes_out) *logio_add_bytes_out;
 /* -- the network filter --------------------------------------------------- */
 
 #define NET_IOV 64
+
+static int is_in_memory(const apr_bucket *b)
+{
+    return APR_BUCKET_IS_TRANSIENT(b) || APR_BUCKET_IS_HEAP(b)
+           || APR_BUCKET_IS_POOL(b) || APR_BUCKET_IS_IMMORTAL(b);
+}
 
 /* A run of leading in-memory buckets as an iovec. FLUSH buckets go: nothing
  * is waited for here. Stops at the first bucket of another kind. */
@@ -39,8 +44,7 @@ static int gather(apr_bucket_brigade *bb, struct iovec *vec, int max)
         else if (APR_BUCKET_IS_METADATA(b)) {
             break;
         }
-        else if (APR_BUCKET_IS_TRANSIENT(b) || APR_BUCKET_IS_HEAP(b)
-                 || APR_BUCKET_IS_POOL(b) || APR_BUCKET_IS_IMMORTAL(b)) {
+        else if (is_in_memory(b)) {
             if (b->length) {
                 apr_bucket_read(b, &data, &len, APR_NONBLOCK_READ);
                 vec[n].iov_base = (void *)data;
@@ -119,16 +123,55 @@ static apr_status_t write_brigade(aigw_conn_t *cc, apr_bucket_brigade *bb)
     }
 }
 
-static void strip_flush(apr_bucket_brigade *bb)
+/* Bytes up to the first bucket that is neither in memory nor metadata of no
+ * use to the core filter. FLUSH goes on the way. */
+static apr_size_t memory_length(apr_bucket_brigade *bb, apr_bucket **end)
 {
-    apr_bucket *b, *next;
+    apr_bucket *b = APR_BRIGADE_FIRST(bb), *next;
+    apr_size_t total = 0;
 
-    for (b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb); b = next) {
+    for (; b != APR_BRIGADE_SENTINEL(bb); b = next) {
         next = APR_BUCKET_NEXT(b);
         if (APR_BUCKET_IS_FLUSH(b)) {
             apr_bucket_delete(b);
         }
+        else if (AP_BUCKET_IS_EOR(b) || AP_BUCKET_IS_EOC(b)
+                 || (!APR_BUCKET_IS_METADATA(b) && !is_in_memory(b))) {
+            break;
+        }
+        else {
+            total += b->length;
+        }
     }
+    *end = b;
+    return total;
+}
+
+/* What the socket did not take becomes one bucket. The core filter would copy
+ * each small one into a node of 8 KiB of its own: thirty times the bytes. */
+static void compact(apr_bucket_brigade *bb)
+{
+    apr_bucket *end, *b;
+    apr_size_t total = memory_length(bb, &end), n = 0;
+    char *p;
+
+    if (total == 0) {
+        return;
+    }
+    p = apr_bucket_alloc(total, bb->bucket_alloc);
+    while ((b = APR_BRIGADE_FIRST(bb)) != end) {
+        const char *data;
+        apr_size_t len = 0;
+
+        if (b->length) {
+            apr_bucket_read(b, &data, &len, APR_NONBLOCK_READ);
+            memcpy(p + n, data, len);
+            n += len;
+        }
+        apr_bucket_delete(b);
+    }
+    APR_BRIGADE_INSERT_HEAD(bb, apr_bucket_heap_create(p, n, apr_bucket_free,
+                                                       bb->bucket_alloc));
 }
 
 static apr_status_t net_filter(ap_filter_t *f, apr_bucket_brigade *bb)
@@ -154,7 +197,7 @@ static apr_status_t net_filter(ap_filter_t *f, apr_bucket_brigade *bb)
             return APR_SUCCESS;
         }
     }
-    strip_flush(bb);
+    compact(bb);
     return ap_pass_brigade(f->next, bb);
 }
 
@@ -212,6 +255,17 @@ static int is_harmless(const ap_filter_rec_t *rec)
         }
     }
     return 0;
+}
+
+int aigw_downstream_keeps(const aigw_exchange_t *x)
+{
+    const ap_filter_t *f = x->c->output_filters;
+
+    while (f != x->conn->filter
+           && strcasecmp(f->frec->name, "reqtimeout") == 0) {
+        f = f->next;
+    }
+    return f != x->conn->filter;
 }
 
 const char *aigw_downstream_foreign_filter(const request_rec *r)
@@ -366,45 +420,27 @@ static void sink_keep(void *ctx, const char *p, apr_size_t n)
 {
     aigw_exchange_t *x = ctx;
 
-    if (x->held_len + n > x->held_cap) {
-        apr_size_t cap = x->held_cap ? x->held_cap * 2 : 1024;
-        char *grown;
-
-        while (cap < x->held_len + n) {
-            cap *= 2;
-        }
-        grown = realloc(x->held, cap);
-        ap_assert(grown != NULL);
-        x->held = grown;
-        x->held_cap = cap;
-    }
-    memcpy(x->held + x->held_len, p, n);
-    x->held_len += n;
+    ap_assert(aigw_buffer_add(&x->held, p, n) == AIGW_OK);
 }
 
-/* The buffer goes with the bucket: bytes may be added to a new one before
- * this brigade has left. */
+/* A copy, as the memory goes back to its pool; it is one small event. */
 static void sink_release(void *ctx)
 {
     aigw_exchange_t *x = ctx;
 
-    if (x->gone) {
-        x->held_len = 0;
-    }
-    if (x->held_len) {
-        add(x, apr_bucket_heap_create(x->held, x->held_len, free,
+    if (x->held.n && !x->gone) {
+        add(x, apr_bucket_heap_create(x->held.p, x->held.n, NULL,
                                       x->c->bucket_alloc));
-        x->rec.bytes_out += (apr_int64_t)x->held_len;
-        x->held = NULL;
-        x->held_len = x->held_cap = 0;
+        x->rec.bytes_out += (apr_int64_t)x->held.n;
     }
+    aigw_buffer_free(&x->held);
 }
 
 static void sink_drop(void *ctx)
 {
     aigw_exchange_t *x = ctx;
 
-    x->held_len = 0;
+    aigw_buffer_free(&x->held);
 }
 
 const aigw_meter_sink_t aigw_downstream_sink = {

@@ -44,6 +44,10 @@ aigw_rc_t aigw_downstream_push(aigw_exchange_t *x, int end);
 /** The client's socket takes bytes again. As aigw_downstream_push(). */
 aigw_rc_t aigw_downstream_resume(aigw_exchange_t *x);
 
+/** 1 if a filter of the connection above ours keeps small pieces until it
+ * sees FLUSH: mod_ssl's. mod_reqtimeout's only looks on. */
+int aigw_downstream_keeps(const aigw_exchange_t *x);
+
 /** Name of the first content filter that may not run on the relay thread,
  * NULL if there is none: see the list of harmless ones in downstream.c. */
 const char *aigw_downstream_foreign_filter(const request_rec *r);

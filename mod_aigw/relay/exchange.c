@@ -56,9 +56,8 @@ static void forget_buffers(aigw_exchange_t *x)
 {
     free(x->addrs);
     x->addrs = NULL;
-    free(x->head_buf);
-    x->head_buf = NULL;
-    x->head_len = x->head_scanned = 0;
+    aigw_buffer_free(&x->head);
+    x->head_scanned = 0;
 }
 
 /* -- ends ----------------------------------------------------------------- */
@@ -74,13 +73,6 @@ static void note_end(aigw_exchange_t *x, aigw_end_t end, aigw_reason_t why)
 static int ok_status(const aigw_exchange_t *x)
 {
     return x->rec.upstream_status >= 200 && x->rec.upstream_status < 300;
-}
-
-static void forget_held(aigw_exchange_t *x)
-{
-    free(x->held);
-    x->held = NULL;
-    x->held_len = x->held_cap = 0;
 }
 
 static step_t ended(aigw_exchange_t *x)
@@ -100,7 +92,7 @@ static step_t end_exchange(aigw_exchange_t *x, int end_of_body)
     if (!x->gone && aigw_downstream_push(x, end_of_body) != AIGW_OK) {
         x->gone = 1;
     }
-    forget_held(x);
+    aigw_buffer_free(&x->held);
     x->want = 0;
     return ended(x);
 }
@@ -140,10 +132,9 @@ static void forget_answer(aigw_exchange_t *x)
 {
     aigw_meter_init(&x->meter, AIGW_METER_OFF, x->dialect, 0);
     aigw_downstream_forget(x);
-    forget_held(x);
-    free(x->head_buf);
-    x->head_buf = NULL;
-    x->head_len = x->head_scanned = 0;
+    aigw_buffer_free(&x->held);
+    aigw_buffer_free(&x->head);
+    x->head_scanned = 0;
     x->rec.upstream_status = 0;
     x->rec.upstream_id = NULL;
     x->rec.flags &= ~(AIGW_FLAG_ENCODED | AIGW_FLAG_REUSED);
@@ -296,20 +287,10 @@ static step_t wait_for(aigw_exchange_t *x, int want)
 /* Only a head that comes in pieces is copied. */
 static aigw_rc_t keep_head(aigw_exchange_t *x, const char *p, apr_size_t n)
 {
-    char *grown;
-
-    if (n > MAX_HEAD_BYTES) {
+    if (x->head.n + n > MAX_HEAD_BYTES) {
         return AIGW_TOO_BIG;
     }
-    grown = malloc(n ? n : 1);
-    if (grown == NULL) {
-        return AIGW_FAILED;
-    }
-    memcpy(grown, p, n);
-    free(x->head_buf);
-    x->head_buf = grown;
-    x->head_len = n;
-    return AIGW_OK;
+    return aigw_buffer_add(&x->head, p, n);
 }
 
 /* @return STEP_ON when the whole CONNECT is out */
@@ -347,7 +328,7 @@ static aigw_rc_t tunnel_answer(aigw_exchange_t *x, const char *p,
     aigw_rc_t rc = aigw_http1_head(p, n, &x->head_scanned, &head);
 
     if (rc == AIGW_AGAIN) {
-        return n < MAX_HEAD_BYTES ? AIGW_AGAIN : AIGW_FAILED;
+        return AIGW_AGAIN;
     }
     x->head_scanned = 0;
     if (rc != AIGW_OK || head.size != n) {
@@ -371,24 +352,21 @@ static step_t step_proxy(aigw_exchange_t *x, char *buf, apr_size_t size)
     if (step != STEP_ON) {
         return step;
     }
-    if (x->head_len) {
-        memcpy(buf, x->head_buf, x->head_len);
-    }
-    rc = aigw_upconn_read(x->up, buf + x->head_len, size - x->head_len, &n,
-                          &want);
+    rc = aigw_upconn_read(x->up, buf, size, &n, &want);
     if (rc == AIGW_AGAIN) {
         return wait_for(x, want);
     }
     if (rc == AIGW_OK) {
-        rc = tunnel_answer(x, buf, x->head_len + n);
+        rc = keep_head(x, buf, n);
+    }
+    if (rc == AIGW_OK) {
+        rc = tunnel_answer(x, x->head.p, x->head.n);
     }
     if (rc == AIGW_AGAIN) {
-        return keep_head(x, buf, x->head_len + n) == AIGW_OK
-               ? STEP_ON : try_next_address(x, AIGW_REASON_CONNECT);
+        return STEP_ON;
     }
-    free(x->head_buf);
-    x->head_buf = NULL;
-    x->head_len = x->head_scanned = 0;
+    aigw_buffer_free(&x->head);
+    x->head_scanned = 0;
     if (rc != AIGW_OK) {
         return try_next_address(x, AIGW_REASON_CONNECT);
     }
@@ -558,7 +536,6 @@ static step_t take_head(aigw_exchange_t *x, const aigw_http1_head_t *head,
                     now)) {
         return STEP_RETRY;
     }
-
     aigw_meter_init(&x->meter, kind, x->upstream->dialect,
                     x->withhold && kind == AIGW_METER_SSE);
     aigw_http1_body_init(&x->frame, head);
@@ -599,35 +576,40 @@ static step_t read_head(aigw_exchange_t *x, const char **p, const char *end,
 static step_t step_body_bytes(aigw_exchange_t *x, const char *p,
                               const char *end, apr_time_t now);
 
-/* Bytes that continue a head begun in an earlier read. */
-static step_t head_bytes(aigw_exchange_t *x, const char *buf, apr_size_t n,
+static step_t head_too_large(aigw_exchange_t *x)
+{
+    return fail(x, AIGW_END_ERROR, AIGW_REASON_BAD_ANSWER,
+                "the answer's head is too large");
+}
+
+/* The first bytes of an answer, or more of a head that was split: then the
+ * part that was kept is what is parsed, and it lives until the body bytes
+ * behind it have been handed down. */
+static step_t head_bytes(aigw_exchange_t *x, const char *p, apr_size_t n,
                          apr_time_t now)
 {
-    char *joined = NULL;
-    const char *p = buf, *end = buf + n;
+    const char *end = p + n;
+    aigw_buffer_t split;
     step_t step;
 
-    if (x->head_buf) {
-        joined = malloc(x->head_len + n);
-        if (joined == NULL) {
-            return fail(x, AIGW_END_ERROR, AIGW_REASON_INTERNAL, NULL);
+    if (x->head.p) {
+        if (keep_head(x, p, n) != AIGW_OK) {
+            return head_too_large(x);
         }
-        memcpy(joined, x->head_buf, x->head_len);
-        memcpy(joined + x->head_len, buf, n);
-        p = joined;
-        end = joined + x->head_len + n;
+        p = x->head.p;
+        end = p + x->head.n;
     }
+    split = x->head;
+    memset(&x->head, 0, sizeof(x->head));
     step = read_head(x, &p, end, now);
     if (step == STEP_ON) {
         step = step_body_bytes(x, p, end, now);
     }
-    else if (step == STEP_WAIT) {
+    else if (step == STEP_WAIT) { /* what is left may stand in split */
         step = keep_head(x, p, (apr_size_t)(end - p)) == AIGW_OK
-               ? STEP_ON
-               : fail(x, AIGW_END_ERROR, AIGW_REASON_BAD_ANSWER,
-                      "the answer's head is too large");
+               ? STEP_ON : head_too_large(x);
     }
-    free(joined); /* what the client did not take was set aside */
+    aigw_buffer_free(&split);
     return step;
 }
 

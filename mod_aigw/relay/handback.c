@@ -211,8 +211,6 @@ static void release(aigw_conn_t *cc)
     cc->ours = 1;
     cc->armed = 1;
     cc->x->posted = cc->suspended_at;
-    cc->x->rec.own_us += cc->suspended_at - cc->x->entered
-                         - cc->x->body_wait;
     aigw_relay_post(aigw_child()->relay, cc, AIGW_TASK_START);
 }
 

@@ -3,7 +3,6 @@
  * writes do; reads from the upstream wait in poll(2) together with the
  * client's hang-up and httpd's stop. */
 #include <poll.h>
-#include <stdlib.h>
 
 #include <apr_portable.h>
 
@@ -148,17 +147,18 @@ static void note_stop(aigw_exchange_t *x)
 
 int aigw_sync_drive(aigw_exchange_t *x)
 {
-    char *buf = malloc(AIGW_READ_SIZE);
+    apr_size_t size = (apr_size_t)aigw_config_main()->buffer_size;
+    aigw_buffer_t buf = { NULL, 0, 0 };
     int client = client_fd(x);
 
-    if (buf == NULL) {
+    if (aigw_buffer_room(&buf, size) != AIGW_OK) {
         return aigw_refuse(x, AIGW_REASON_INTERNAL, NULL);
     }
     x->sync = x->must_flush = 1;
     x->rec.flags |= AIGW_FLAG_SYNC;
     x->driver = &sync_driver;
     aigw_exchange_begin(x, apr_time_now());
-    while (aigw_exchange_run(x, buf, AIGW_READ_SIZE, apr_time_now())
+    while (aigw_exchange_run(x, buf.p, size, apr_time_now())
            != AIGW_DONE) {
         if (!wait_once(x, client)) {
             note_stop(x);
@@ -168,6 +168,6 @@ int aigw_sync_drive(aigw_exchange_t *x)
     if (x->rec.end == AIGW_END_CLIENT_ABORT && cut_by_httpd(x)) {
         note_stop(x);
     }
-    free(buf);
+    aigw_buffer_free(&buf);
     return OK;
 }

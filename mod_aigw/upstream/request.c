@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See request.h.  The head holds a secret: it is wiped before it is freed. */
-#include <stdlib.h>
 #include <strings.h>
 
 #include "request.h"
-
-#define HEAD_ROOM 1024 /* an SDK's request fits */
 
 /* What a client may tell an upstream.  Everything else stays here: Cookie,
  * Referer, Forwarded, X-Forwarded-*, Range, conditional fields, and all
@@ -80,39 +77,16 @@ static int may_go(const aigw_upstream_t *up, const char *name)
                && !in_list(never_upstream, name));
 }
 
+/* What can't be had any more is noted once, at the end. */
 typedef struct {
-    char *p;        /* malloc */
-    apr_size_t n, room;
-    int failed;     /* no memory: what is there is not whole */
+    aigw_buffer_t *b;
+    int failed;
 } out_t;
-
-/* realloc() would leave a copy of the key behind. */
-static void grow(out_t *o, apr_size_t more)
-{
-    apr_size_t room = 2 * o->room + more;
-    char *grown = malloc(room);
-
-    if (grown == NULL) {
-        o->failed = 1;
-        return;
-    }
-    memcpy(grown, o->p, o->n);
-    explicit_bzero(o->p, o->n);
-    free(o->p);
-    o->p = grown;
-    o->room = room;
-}
 
 static void put(out_t *o, const char *s)
 {
-    apr_size_t n = strlen(s);
-
-    if (o->n + n > o->room) {
-        grow(o, n);
-    }
-    if (!o->failed) {
-        memcpy(o->p + o->n, s, n);
-        o->n += n;
+    if (aigw_buffer_add(o->b, s, strlen(s)) != AIGW_OK) {
+        o->failed = 1;
     }
 }
 
@@ -170,44 +144,31 @@ static void add_piece(aigw_exchange_t *x, const char *p, apr_size_t n)
 /* The body goes out as the client's own bytes, with the splices between. */
 static apr_size_t cut_pieces(aigw_exchange_t *x, const aigw_edit_t *e, int n)
 {
-    apr_size_t at = 0, total = x->body_len;
+    apr_size_t at = 0, total = x->body.n;
     int i;
 
     for (i = 0; i < n; i++) {
-        add_piece(x, x->body + at, e[i].at - at);
+        add_piece(x, x->body.p + at, e[i].at - at);
         add_piece(x, e[i].put.p, e[i].put.n);
         at = e[i].at + e[i].cut;
         total += e[i].put.n - e[i].cut;
     }
-    add_piece(x, x->body + at, x->body_len - at);
+    add_piece(x, x->body.p + at, x->body.n - at);
     return total;
-}
-
-static void free_head(aigw_exchange_t *x)
-{
-    if (x->out_head) {
-        explicit_bzero(x->out_head, x->out[0].n);
-        free(x->out_head);
-        x->out_head = NULL;
-    }
 }
 
 aigw_rc_t aigw_request_build(aigw_exchange_t *x, const aigw_edit_t *edits,
                              int n_edits)
 {
     char length[24];
-    out_t o = { malloc(HEAD_ROOM), 0, HEAD_ROOM, 0 };
+    out_t o = { &x->out_head, 0 };
 
-    if (o.p == NULL) {
-        return AIGW_FAILED;
-    }
-    free_head(x); /* of a candidate that failed */
+    aigw_buffer_wipe(&x->out_head); /* of a candidate that failed */
     x->out_n = 1; /* the head's place */
     apr_snprintf(length, sizeof(length), "%" APR_SIZE_T_FMT,
                  cut_pieces(x, edits, n_edits));
     put_head(&o, x, length);
-    x->out_head = o.p;
-    x->out[0] = aigw_slice(o.p, o.n);
+    x->out[0] = aigw_slice(x->out_head.p, x->out_head.n);
     x->out_at = 0;
     x->out_off = 0;
     return o.failed ? AIGW_FAILED : AIGW_OK;
@@ -215,8 +176,7 @@ aigw_rc_t aigw_request_build(aigw_exchange_t *x, const aigw_edit_t *edits,
 
 void aigw_request_free(aigw_exchange_t *x)
 {
-    free_head(x);
-    free(x->body);
-    x->body = NULL;
+    aigw_buffer_wipe(&x->out_head);
+    aigw_buffer_free(&x->body);
     x->out_n = x->out_at = 0;
 }

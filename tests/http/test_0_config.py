@@ -204,7 +204,7 @@ OPTIONS = {
     "usage=maybe": "usage=maybe is not understood; allowed is ask or leave",
     "dialect=klingon": "dialect=klingon is not understood; allowed is openai",
     "profile=acme": "profile=acme is not understood; allowed is deepseek, ",
-    "proxy=http://127.0.0.1:1": "proxy= is not known; allowed are key, ",
+    "colour=red": "colour= is not known; allowed are key, ",
     "header=set:a": "header=set:a is not understood; allowed is pass: and",
     "header=pass:Authorization": "and authorization is one that it does",
     "idle=5s idle=6s": "idle= is said twice; allowed is once",

@@ -146,7 +146,7 @@ def test_282_http_goes_in_the_absolute_form(servers, proxy, sim):
         {"upstream": sim.port, "proxy": proxy.port})
     got = server.request("POST", "/v1/chat/completions?proxy=elsewhere:1",
                          auth(server.keys["acme"]),
-                         {"model": "m", "messages": []})
+                         {"model": "gpt-4.1", "messages": []})
     assert got.status == 200
     line = proxy.heads[0].split(b"\r\n")[0]
     assert line == b"POST http://127.0.0.1:%d/v1/chat/completions HTTP/1.1" \
