@@ -23,6 +23,9 @@ aigw_exit_t aigw_command_audit(int argc, char **argv, apr_pool_t *pool);
 /** What a top-up really costs. */
 aigw_exit_t aigw_command_fx(int argc, char **argv, apr_pool_t *pool);
 
+/** Compare two logs. */
+aigw_exit_t aigw_command_perf(int argc, char **argv, apr_pool_t *pool);
+
 /**
  * Load a price file, telling on standard error what is wrong with it.
  * @return the catalog, NULL on failure

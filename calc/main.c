@@ -16,7 +16,8 @@ static const struct {
 } commands[] = {{"usage", aigw_command_usage},
                 {"prices", aigw_command_prices},
                 {"audit", aigw_command_audit},
-                {"fx", aigw_command_fx}};
+                {"fx", aigw_command_fx},
+                {"perf", aigw_command_perf}};
 
 #define N_COMMANDS ((int)(sizeof(commands) / sizeof(commands[0])))
 

@@ -51,6 +51,7 @@ static const char general_help[] =
     "  prices   what a month would cost, by model, from the price file\n"
     "  audit    a published table against its own stated inputs\n"
     "  fx       what a top-up really costs, by model\n"
+    "  perf     two logs compared: before and after a change\n"
     "\n"
     "  aigw-calc COMMAND --help    the command's options\n"
     "  aigw-calc --version         the version\n"

@@ -318,7 +318,7 @@ static aigw_rc_t add_money(aigw_tally_t *t, aigw_group_t *g, aigw_money_t cost,
 }
 
 /* A client that left is not the fault of anyone who is billed here. */
-static int is_error(const aigw_record_t *rec)
+int aigw_tally_is_error(const aigw_record_t *rec)
 {
     if (rec->end == AIGW_END_CLIENT_ABORT) {
         return 0;
@@ -344,7 +344,7 @@ static void count_kind(aigw_group_t *g, const aigw_record_t *rec, int priced)
     aigw_usage_source_t source = rec->usage.source;
 
     g->n[AIGW_T_REQUESTS]++;
-    g->n[AIGW_T_ERRORS] += is_error(rec);
+    g->n[AIGW_T_ERRORS] += aigw_tally_is_error(rec);
     g->n[AIGW_T_NO_USAGE] += is_unknown(rec) && !priced;
     g->n[AIGW_T_PARTIAL] += source == AIGW_USAGE_PARTIAL;
     g->n[AIGW_T_ESTIMATED] += source == AIGW_USAGE_ESTIMATED;

@@ -117,4 +117,10 @@ const aigw_sum_t *aigw_group_sum(const aigw_group_t *group,
  */
 const char *aigw_tally_unpriced(const aigw_tally_t *tally);
 
+/**
+ * 1 if the request was refused, failed, timed out, was cut or was answered
+ * with a status of 400 or above; a client that left early is no error.
+ */
+int aigw_tally_is_error(const aigw_record_t *rec);
+
 #endif

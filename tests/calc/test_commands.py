@@ -5,6 +5,7 @@ import fractions
 import json
 import math
 import pathlib
+import random
 import re
 import tempfile
 import unittest
@@ -34,6 +35,9 @@ class Sessions(unittest.TestCase):
 
     def test_what_a_top_up_really_costs(self):
         self.play("fx.txt")
+
+    def test_two_logs_compared(self):
+        self.play("perf.txt")
 
 
 def evaluate(formula, inputs):
@@ -176,6 +180,110 @@ class Rates(unittest.TestCase):
         for size in range(0, len(text) - 20, 37):
             done = self.fx(text[:size], on="2026-11-27")
             self.assertEqual((done.status, done.out), (3, ""))
+
+
+def make_log(seed, seconds, per_second, scale, errors):
+    """(lines, latencies in ms of those without error, errors, n)"""
+    dice = random.Random(seed)
+    lines, latencies, failed, n = [], [], 0, seconds * per_second + 1
+    for i in range(n):
+        us = i * 1000000 // per_second
+        moment = (f"2026-11-30T10:{us // 60000000:02d}:"
+                  f"{us // 1000000 % 60:02d}.{us % 1000000:06d}Z")
+        total = int(dice.lognormvariate(0, 0.6) * scale)
+        bad = dice.random() < errors
+        failed += bad
+        if not bad:
+            latencies.append(total)
+        lines.append(f'{{"v":1,"ts":"{moment}","status":'
+                     f'{502 if bad else 200},"end":"complete",'
+                     f'"first_us":{total // 2},"total_us":{total}}}\n')
+    return "".join(lines), sorted(latencies), failed, n
+
+
+def wilson(errors, n):
+    z = 1.96
+    p = errors / n
+    reach = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return [(p + z * z / (2 * n) + sign * reach) / (1 + z * z / n)
+            for sign in (-1, 1)]
+
+
+class Perf(unittest.TestCase):
+    def perf(self, before, after, *more):
+        with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+            for name, text in (("before", before), ("after", after)):
+                (pathlib.Path(folder) / name).write_text(text)
+            done = calc("perf", "--format=json", *more, "before", "after",
+                        cwd=folder)
+        self.assertEqual((done.status, done.err), (0, ""))
+        shown = json.loads(done.out)
+        return shown, {row["metric"]: row for row in shown["rows"]}
+
+    def test_every_figure_is_what_python_finds(self):
+        before = make_log(1, 60, 321, 62000, 0.0042)
+        after = make_log(2, 60, 423, 38000, 0.0003)
+        shown, rows = self.perf(before[0], after[0], "--digits=6")
+        for q, metric in ((0.5, "P50 latency"), (0.99, "P99 latency")):
+            want = [side[1][math.ceil(F(str(q)) * len(side[1])) - 1]
+                    for side in (before, after)]
+            self.assertEqual([F(rows[metric][key]) * 1000
+                              for key in ("before", "after")], want)
+            self.assertEqual(F(rows[metric]["change_percent"]), rounded(
+                (F(want[1], want[0]) - 1) * 100, 6, "even"))
+        self.assertEqual(F(rows["throughput"]["before"]),
+                         rounded(F(before[3], 60), 6, "even"))
+        rates = [F(side[2], side[3]) for side in (before, after)]
+        self.assertEqual(F(rows["error rate"]["points"]),
+                         rounded((rates[1] - rates[0]) * 100, 6, "even"))
+        (l1, u1), (l2, u2) = (wilson(*side[2:]) for side in (before, after))
+        p, q = map(float, rates)
+        self.assertAlmostEqual(
+            float(rows["error rate"]["low"]),
+            (q - p - math.hypot(q - l2, u1 - p)) * 100, places=5)
+        self.assertAlmostEqual(
+            float(rows["error rate"]["high"]),
+            (q - p + math.hypot(u2 - q, p - l1)) * 100, places=5)
+        self.assertEqual({row["verdict"] for row in shown["rows"]},
+                         {"better"})
+        self.assertEqual(shown["equal_load"], "no")
+
+    def test_turned_round_it_is_worse(self):
+        before = make_log(1, 60, 321, 62000, 0.0042)
+        after = make_log(2, 60, 423, 38000, 0.0003)
+        shown, _ = self.perf(after[0], before[0])
+        self.assertEqual({row["verdict"] for row in shown["rows"]},
+                         {"worse"})
+
+    def test_two_runs_of_one_thing_are_mostly_no_difference(self):
+        verdicts = []
+        for seed in range(3, 43, 2):
+            shown, _ = self.perf(make_log(seed, 40, 50, 50000, 0.01)[0],
+                                 make_log(seed + 1, 40, 50, 50000, 0.01)[0])
+            verdicts += [row["verdict"] for row in shown["rows"][1:]]
+            self.assertEqual(shown["equal_load"], "yes")
+        self.assertEqual(len(verdicts), 80)
+        wrong = [word for word in verdicts if word != "no difference"]
+        self.assertLessEqual(len(wrong), 8)  # 95 % intervals: 4 expected
+
+    def test_an_interval_holds_the_true_change(self):
+        for seed in range(20, 30, 2):
+            _, rows = self.perf(make_log(seed, 30, 100, 50000, 0.02)[0],
+                                make_log(seed + 1, 30, 100, 40000, 0.02)[0])
+            for metric in ("P50 latency", "P99 latency", "P50 first byte"):
+                self.assertLess(float(rows[metric]["low"]), -20)
+                self.assertGreater(float(rows[metric]["high"]), -20)
+
+    def test_the_article_s_gain_is_told_apart_from_idle_cpu(self):
+        before = make_log(1, 30, 321, 62000, 0)
+        after = make_log(2, 30, 423, 38000, 0)
+        _, rows = self.perf(before[0], after[0], "--cpu-before=78",
+                            "--cpu-after=91")
+        self.assertEqual((rows["CPU"]["change_percent"],
+                          rows["CPU"]["points"]), ("16.67", "13.00"))
+        self.assertEqual(rows["CPU"]["verdict"], "no interval")
+        gain = float(rows["throughput per CPU point"]["change_percent"])
+        self.assertAlmostEqual(gain, 12.95, delta=0.05)
 
 
 if __name__ == "__main__":
