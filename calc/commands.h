@@ -26,6 +26,12 @@ aigw_exit_t aigw_command_fx(int argc, char **argv, apr_pool_t *pool);
 /** Compare two logs. */
 aigw_exit_t aigw_command_perf(int argc, char **argv, apr_pool_t *pool);
 
+/** How many machines a gain in capacity saves. */
+aigw_exit_t aigw_command_servers(int argc, char **argv, apr_pool_t *pool);
+
+/** When an outlay is paid back. */
+aigw_exit_t aigw_command_breakeven(int argc, char **argv, apr_pool_t *pool);
+
 /**
  * Load a price file, telling on standard error what is wrong with it.
  * @return the catalog, NULL on failure

@@ -17,7 +17,9 @@ static const struct {
                 {"prices", aigw_command_prices},
                 {"audit", aigw_command_audit},
                 {"fx", aigw_command_fx},
-                {"perf", aigw_command_perf}};
+                {"perf", aigw_command_perf},
+                {"servers", aigw_command_servers},
+                {"breakeven", aigw_command_breakeven}};
 
 #define N_COMMANDS ((int)(sizeof(commands) / sizeof(commands[0])))
 

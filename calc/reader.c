@@ -109,7 +109,9 @@ static void cut_carry(aigw_reader_t *r, aigw_chunk_t *c, apr_size_t have,
 {
     r->n_carry = have - whole;
     make_room(&r->carry, &r->carry_room, r->n_carry);
-    memcpy(r->carry, c->buf + whole, r->n_carry);
+    if (r->n_carry) {
+        memcpy(r->carry, c->buf + whole, r->n_carry);
+    }
     c->n = whole;
     r->offset += whole;
 }

@@ -39,6 +39,9 @@ class Sessions(unittest.TestCase):
     def test_two_logs_compared(self):
         self.play("perf.txt")
 
+    def test_machines_and_paying_back(self):
+        self.play("servers.txt")
+
 
 def evaluate(formula, inputs):
     names = {name: F(value["value"] if isinstance(value, dict) else value)
