@@ -101,13 +101,23 @@ static void feed_noted(stretch_t *s, aigw_jsonscan_t *js, const char *p,
     aigw_jsonscan_feed(js, p, n, note, s);
 }
 
+/* The text's own bytes, if they are to be measured; @a quote is the offset
+ * of its closing quote. */
+static apr_uint64_t text_bytes(const aigw_jsonscan_t *js, apr_uint64_t quote,
+                               apr_uint64_t saved)
+{
+    return aigw_jsonscan_measures(js) ? quote - js->at - 1 - saved : 0;
+}
+
 /* p is on the text's closing quote, n bytes before the feed's end. */
 static void learn_tail(stretch_t *s, aigw_jsonscan_t *js, const char *p,
                        apr_size_t n)
 {
     aigw_jsonmemo_t *memo = s->memo;
+    apr_uint64_t before = js->measured + text_bytes(js, js->base, js->saved);
 
     feed_noted(s, js, p, n);
+    memo->tail_text = (unsigned short)(js->measured - before);
     if (!s->odd && aigw_jsonscan_state(js) == AIGW_JSONSCAN_WHOLE) {
         memcpy(memo->tail_bytes, p, n);
         memo->tail = (unsigned short)n;
@@ -119,9 +129,11 @@ static void learn_tail(stretch_t *s, aigw_jsonscan_t *js, const char *p,
 static void learn(aigw_jsonmemo_t *memo, aigw_jsonscan_t *js, const char *p,
                   const char *end, stretch_t *s)
 {
+    apr_uint64_t before = js->measured, saved = 0;
     const char *quote;
 
     feed_noted(s, js, p, memo->head);
+    memo->head_text = (unsigned short)(js->measured - before);
     p += memo->head;
     if (s->odd
         || (!aigw_jsonscan_in_other(js)
@@ -138,7 +150,7 @@ static void learn(aigw_jsonmemo_t *memo, aigw_jsonscan_t *js, const char *p,
     if (p == end) {
         return;
     }
-    quote = aigw_jsonscan_string_end(p, end);
+    quote = aigw_jsonscan_string_end(p, end, &saved);
     if (quote == NULL || end - quote > AIGW_JSONMEMO_TAIL) {
         aigw_jsonscan_feed(js, p, (apr_size_t)(end - p), s->fn, s->ctx);
         return;
@@ -171,15 +183,18 @@ static void use(aigw_jsonmemo_t *memo, aigw_jsonscan_t *js, const char *p,
                 apr_size_t n, aigw_jsonscan_fn *fn, void *ctx)
 {
     const char *end = p + n;
+    apr_uint64_t saved;
     const char *quote;
 
     memo->misses = 0;
     memcpy(js, memo->state, sizeof(memo->state));
+    js->measured += memo->head_text;
     report(memo->report, memo->n_head, p, 0, fn, ctx);
     if (n == memo->head) {
         return;
     }
-    quote = aigw_jsonscan_string_end(p + memo->head, end);
+    saved = js->saved;
+    quote = aigw_jsonscan_string_end(p + memo->head, end, &saved);
     if (quote == NULL || memo->tail != end - quote
         || memcmp(quote, memo->tail_bytes, memo->tail) != 0) {
         aigw_jsonscan_feed(js, p + memo->head, n - memo->head, fn, ctx);
@@ -187,6 +202,8 @@ static void use(aigw_jsonmemo_t *memo, aigw_jsonscan_t *js, const char *p,
     }
     report(memo->report + memo->n_head, memo->n_tail, quote,
            (apr_uint64_t)(quote - p), fn, ctx);
+    js->measured +=
+        memo->tail_text + text_bytes(js, (apr_uint64_t)(quote - p), saved);
     aigw_jsonscan_set_whole(js, n);
 }
 

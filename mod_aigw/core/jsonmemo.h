@@ -34,6 +34,8 @@ typedef struct {
     unsigned short head;      /* bytes before the text */
     unsigned short tail;      /* bytes from the text's closing quote to the
                                  end of the document; 0: not known */
+    unsigned short head_text; /* bytes measured in the head, */
+    unsigned short tail_text; /* and behind the text */
     aigw_jsonmemo_report_t report[AIGW_JSONMEMO_REPORTS];
     char bytes[AIGW_JSONMEMO_HEAD];
     char tail_bytes[AIGW_JSONMEMO_TAIL];

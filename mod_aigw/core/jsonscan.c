@@ -205,7 +205,7 @@ static int collects(const aigw_jsonscan_t *js)
 /* ---- containers --------------------------------------------------------- */
 
 static const aigw_jsonscan_node_t no_nodes[] = {{NULL, 0, -1, NULL}};
-static const aigw_jsonscan_table_t nothing = {0, 0, no_nodes};
+static const aigw_jsonscan_table_t nothing = {0, no_nodes};
 
 /* What is wanted inside the innermost container. */
 static inline const aigw_jsonscan_table_t *innermost(const aigw_jsonscan_t *js)
@@ -221,7 +221,7 @@ static inline const aigw_jsonscan_table_t *innermost(const aigw_jsonscan_t *js)
 
 static int is_any(const aigw_jsonscan_node_t *node)
 {
-    return node->len == 1 && node->key[0] == '*';
+    return node->tag == (1 | '*' << 8);
 }
 
 static inline const aigw_jsonscan_node_t *find_element(
@@ -230,14 +230,39 @@ static inline const aigw_jsonscan_node_t *find_element(
     return table != &nothing && is_any(table->nodes) ? table->nodes : NULL;
 }
 
+/* Keys are short: comparing them here costs less than a call. The first
+ * bytes are known to be the same. */
+static inline int same_bytes(const char *a, const char *b, apr_size_t n)
+{
+    apr_uint32_t x, y;
+    apr_size_t i;
+
+    if (n < 4) {
+        return a[n - 1] == b[n - 1] && a[n / 2] == b[n / 2];
+    }
+    for (i = 0; i < n - 4; i += 4) {
+        memcpy(&x, a + i, 4);
+        memcpy(&y, b + i, 4);
+        if (x != y) {
+            return 0;
+        }
+    }
+    memcpy(&x, a + n - 4, 4);
+    memcpy(&y, b + n - 4, 4);
+    return x == y;
+}
+
 static const aigw_jsonscan_node_t *look_up(const aigw_jsonscan_table_t *table,
                                            aigw_slice_t key)
 {
     const aigw_jsonscan_node_t *m;
+    apr_size_t tag = key.n | (apr_size_t)(unsigned char)key.p[0] << 8;
 
-    for (m = table->nodes; m->key != NULL; ++m) {
-        if (m->len == key.n && m->key[0] == key.p[0]
-            && memcmp(m->key, key.p, key.n) == 0 && !is_any(m)) {
+    if (key.n > 255) {
+        return NULL;
+    }
+    for (m = table->nodes; m->tag != 0; ++m) {
+        if (m->tag == tag && same_bytes(m->key, key.p, key.n) && !is_any(m)) {
             return m;
         }
     }
@@ -248,8 +273,7 @@ static inline const aigw_jsonscan_node_t *find_member(
     const aigw_jsonscan_table_t *table, aigw_slice_t key)
 {
     /* The byte behind an empty key is its quote: it can be read. */
-    if ((table->lens >> (key.n & 31) & table->firsts >> (*key.p & 31) & 1)
-        == 0) {
+    if ((table->keys & AIGW_JSONSCAN_BIT(key.n, *key.p)) == 0) {
         return NULL;
     }
     return look_up(table, key);
@@ -310,6 +334,12 @@ static inline const char *close_container(aigw_jsonscan_t *js, const feed_t *f,
 
 /* ---- strings ------------------------------------------------------------ */
 
+/* 1 if a string that comes now is to be collected and reported. */
+static int reported(const aigw_jsonscan_t *js)
+{
+    return js->want != NULL && js->want->field >= 0;
+}
+
 /* p is after the closing quote; text is what the string holds. */
 static const char *string_done(aigw_jsonscan_t *js, const feed_t *f,
                                const char *p, aigw_slice_t text)
@@ -325,6 +355,9 @@ static const char *string_done(aigw_jsonscan_t *js, const feed_t *f,
         report_scalar(js, f, AIGW_JSON_STRING, text, offset(js, f, p));
         return value_done(js, p);
     default:
+        if (aigw_jsonscan_measures(js)) {
+            js->measured += offset(js, f, p) - js->at - 2 - js->saved;
+        }
         return value_done(js, p);
     }
     if (p < f->end && *p == ':') {
@@ -375,12 +408,23 @@ static const char *take_escape(aigw_jsonscan_t *js, const feed_t *f,
     }
     else {
         js->state = ST_STRING;
+        ++js->saved;
         if (collects(js)) {
             text_drop_high(js);
             text_add(js, (const char *)&c, 1);
         }
     }
     return p + 1;
+}
+
+/* Of the six bytes of an escaped unit. Each half of a pair stands for two of
+ * the pair's four bytes. */
+static unsigned saved_by_unit(apr_uint32_t unit)
+{
+    if (unit < 0x800) {
+        return unit < 0x80 ? 5 : 4;
+    }
+    return unit >= 0xd800 && unit <= 0xdfff ? 4 : 3;
 }
 
 static const char *take_hex(aigw_jsonscan_t *js, const feed_t *f,
@@ -402,6 +446,7 @@ static const char *take_hex(aigw_jsonscan_t *js, const feed_t *f,
     }
     if (js->digits == 0) {
         js->state = ST_STRING;
+        js->saved += saved_by_unit(js->hex);
         if (collects(js)) {
             text_add_unit(js, js->hex);
         }
@@ -451,6 +496,7 @@ static const char *start_string(aigw_jsonscan_t *js, const feed_t *f,
 
     js->after = (unsigned char)what;
     js->cut = 0;
+    js->saved = 0;
     if (q < f->end && *q == '"') {
         return string_done(js, f, q + 1, aigw_slice(p, (apr_size_t)(q - p)));
     }
@@ -549,7 +595,7 @@ static const char *start_number(aigw_jsonscan_t *js, const feed_t *f,
                                 const char *p)
 {
     text_start(js);
-    js->after = js->want != NULL ? VALUE_WANTED : VALUE_OTHER;
+    js->after = reported(js) ? VALUE_WANTED : VALUE_OTHER;
     js->state = ST_NUMBER;
     return in_number(js, f, p);
 }
@@ -607,7 +653,7 @@ static const char *start_value(aigw_jsonscan_t *js, const feed_t *f,
     switch (*p) {
     case '"':
         return start_string(js, f, p + 1,
-                            js->want != NULL ? VALUE_WANTED : VALUE_OTHER);
+                            reported(js) ? VALUE_WANTED : VALUE_OTHER);
     case '{':
         return open_container(js, f, p, 1);
     case '[':
@@ -698,18 +744,25 @@ static inline const char *plain_literal(const char *p, const char *end,
 }
 
 /* A wanted scalar that lies whole in the feed, from p to after. */
-static void report_whole(aigw_jsonscan_t *js, const feed_t *f,
-                         aigw_json_kind_t kind, const char *p,
-                         const char *after)
+static inline void report_whole(aigw_jsonscan_t *js, const feed_t *f,
+                                aigw_json_kind_t kind, const char *p,
+                                const char *after)
 {
-    apr_size_t n = (apr_size_t)(after - p);
+    apr_size_t quotes = kind == AIGW_JSON_STRING;
+    apr_size_t n = (apr_size_t)(after - p) - 2 * quotes;
+    apr_size_t max = quotes ? AIGW_JSONSCAN_TEXT : AIGW_JSONSCAN_NUMBER;
+    aigw_jsonscan_value_t v;
 
-    js->cut = 0;
-    js->at = offset(js, f, p);
-    report_scalar(js, f, kind,
-                  kind == AIGW_JSON_STRING ? aigw_slice(p + 1, n - 2)
-                                           : aigw_slice(p, n),
-                  js->at + n);
+    if (js->want->field < 0) {
+        js->measured += quotes && aigw_jsonscan_measures(js) ? n : 0;
+        return;
+    }
+    v.kind = kind;
+    v.cut = n > max;
+    v.text = aigw_slice(p + quotes, v.cut ? max : n);
+    v.at = offset(js, f, p);
+    v.end = v.at + (apr_uint64_t)(after - p);
+    f->fn(f->ctx, js->want->field, &v);
 }
 
 /*
@@ -832,6 +885,8 @@ void aigw_jsonscan_init(aigw_jsonscan_t *js, const aigw_jsonscan_node_t *root)
 {
     js->root = root;
     js->nulls = 0;
+    js->measured = 0;
+    js->saved = 0;
     js->after = KEY_OTHER;
     text_start(js);
     aigw_jsonscan_reset(js);
@@ -917,7 +972,8 @@ int aigw_jsonscan_in_other(const aigw_jsonscan_t *js)
     return js->state == ST_STRING && js->after == VALUE_OTHER;
 }
 
-const char *aigw_jsonscan_string_end(const char *p, const char *end)
+const char *aigw_jsonscan_string_end(const char *p, const char *end,
+                                     apr_uint64_t *saved)
 {
     for (;;) {
         p = aigw_scan_string(p, end);
@@ -930,6 +986,7 @@ const char *aigw_jsonscan_string_end(const char *p, const char *end)
         if (*p != '\\' || escaped(p[1]) <= 1) {
             return NULL;
         }
+        ++*saved;
         p += 2;
     }
 }

@@ -21,6 +21,10 @@
 #define AIGW_JSONSCAN_TEXT   256 /* longest string reported whole */
 #define AIGW_JSONSCAN_NUMBER 64  /* longest number reported whole */
 
+/** As a field: strings here are not reported, but their bytes (unescaped,
+ * any length) are added to `measured`. */
+#define AIGW_JSONSCAN_MEASURE (-2)
+
 typedef enum {
     AIGW_JSON_NULL = 0,
     AIGW_JSON_FALSE,
@@ -49,37 +53,42 @@ typedef struct aigw_jsonscan_node_t aigw_jsonscan_node_t;
 /** What may be wanted inside an object, or (one node with the key "*") of
  * each element of an array. */
 typedef struct {
-    apr_uint32_t lens;   /* bit (length & 31) of each key, */
-    apr_uint32_t firsts; /* bit (first byte & 31): most other keys fail here */
-    const aigw_jsonscan_node_t *nodes; /* end with a NULL key */
+    apr_uint64_t keys; /* bit per key, by AIGW_JSONSCAN_BIT: most other keys
+                          fail here */
+    const aigw_jsonscan_node_t *nodes; /* end with a tag of 0 */
 } aigw_jsonscan_table_t;
 
 /** One step of a path. A document's root is a node whose key is not looked
  * at. */
 struct aigw_jsonscan_node_t {
     const char *key;
-    unsigned char len;    /* of key */
-    signed char field;    /* what to report the value as; -1: do not */
+    unsigned short tag;   /* length of key, and its first byte << 8 */
+    signed char field;    /* what to report the value as; -1: do not;
+                             AIGW_JSONSCAN_MEASURE: count its bytes */
     const aigw_jsonscan_table_t *members; /* of the value; NULL: no way on */
 };
 
 /* A table's rows are written once as LIST(LEAF, WITH), which expands
  * LEAF(key, field) and WITH(key, field, name of the members' table). */
-#define AIGW_JSONSCAN_LEAF(key, field) {key, sizeof(key) - 1, field, NULL},
+#define AIGW_JSONSCAN_TAG(key)          \
+    ((unsigned short)((sizeof(key) - 1) \
+                      | (unsigned)(unsigned char)key[0] << 8))
+#define AIGW_JSONSCAN_LEAF(key, field) \
+    {key, AIGW_JSONSCAN_TAG(key), field, NULL},
 #define AIGW_JSONSCAN_WITH(key, field, name)                                  \
-    {key, sizeof(key) - 1, field, &name##_table},
-#define AIGW_JSONSCAN_LEN1(key, field) | 1u << ((sizeof(key) - 1) & 31)
-#define AIGW_JSONSCAN_LEN2(key, field, name) AIGW_JSONSCAN_LEN1(key, field)
-#define AIGW_JSONSCAN_FIRST1(key, field) | 1u << (key[0] & 31)
-#define AIGW_JSONSCAN_FIRST2(key, field, name) AIGW_JSONSCAN_FIRST1(key, field)
+    {key, AIGW_JSONSCAN_TAG(key), field, &name##_table},
+#define AIGW_JSONSCAN_BIT(n, first) \
+    ((apr_uint64_t)1 << (((n)*5 + (unsigned char)(first)) & 63))
+#define AIGW_JSONSCAN_BIT1(key, field) \
+    | AIGW_JSONSCAN_BIT(sizeof(key) - 1, key[0])
+#define AIGW_JSONSCAN_BIT2(key, field, name) AIGW_JSONSCAN_BIT1(key, field)
 
 /** Make name_table of LIST. */
 #define AIGW_JSONSCAN_TABLE(name, LIST)                                       \
     static const aigw_jsonscan_node_t name##_nodes[] = {                      \
         LIST(AIGW_JSONSCAN_LEAF, AIGW_JSONSCAN_WITH){NULL, 0, -1, NULL}};     \
-    static const aigw_jsonscan_table_t name##_table = {                       \
-        0 LIST(AIGW_JSONSCAN_LEN1, AIGW_JSONSCAN_LEN2),                       \
-        0 LIST(AIGW_JSONSCAN_FIRST1, AIGW_JSONSCAN_FIRST2), name##_nodes}
+    static const aigw_jsonscan_table_t name##_table =                     \
+        {0 LIST(AIGW_JSONSCAN_BIT1, AIGW_JSONSCAN_BIT2), name##_nodes}
 
 typedef void aigw_jsonscan_fn(void *ctx, int field,
                               const aigw_jsonscan_value_t *v);
@@ -105,10 +114,14 @@ typedef struct {
                               it */
     apr_uint32_t hex;      /* of \uXXXX */
     apr_uint32_t high;     /* a high surrogate that waits for its low one */
+    apr_uint64_t saved;    /* bytes that the open string's escapes have more
+                              than what they stand for */
     unsigned n;            /* bytes in text */
     /* What is above this line is all, while no wanted string, number or key
      * is open. */
     char text[AIGW_JSONSCAN_TEXT + 4];
+    apr_uint64_t measured; /* bytes of strings to be measured, over all
+                              documents since init */
 } aigw_jsonscan_t;
 
 /** Size of that part of it. */
@@ -150,12 +163,20 @@ aigw_jsonscan_end_t aigw_jsonscan_state(const aigw_jsonscan_t *js);
 
 /* -- for jsonmemo, which skips what it has seen before -- */
 
-/** 1 inside a string that is no key and not wanted. */
+/** 1 inside a string that is no key and not reported. */
 int aigw_jsonscan_in_other(const aigw_jsonscan_t *js);
 
+/** 1 if the value that is open or comes next is to be measured. */
+static inline int aigw_jsonscan_measures(const aigw_jsonscan_t *js)
+{
+    return js->want != NULL && js->want->field == AIGW_JSONSCAN_MEASURE;
+}
+
 /** The closing quote of the string that @a p is inside of; NULL if it is not
- * in [p, end), or if something before it needs the scanner. */
-const char *aigw_jsonscan_string_end(const char *p, const char *end);
+ * in [p, end), or if something before it needs the scanner. The escapes
+ * before it, one byte saved each, are added to *saved. */
+const char *aigw_jsonscan_string_end(const char *p, const char *end,
+                                     apr_uint64_t *saved);
 
 /** As if a document of @a n bytes had been fed whole. */
 void aigw_jsonscan_set_whole(aigw_jsonscan_t *js, apr_uint64_t n);

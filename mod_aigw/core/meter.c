@@ -11,6 +11,7 @@
  * undecided event.
  */
 #include "meter.h"
+#include "scanfast.h"
 
 #define KEEP_MAX (64 * 1024)
 
@@ -25,14 +26,23 @@ typedef struct {
 void aigw_meter_init(aigw_meter_t *m, aigw_meter_kind_t kind,
                      const aigw_dialect_t *dialect, int withhold)
 {
+    aigw_meter_init_for(m, kind, dialect, NULL, withhold);
+}
+
+void aigw_meter_init_for(aigw_meter_t *m, aigw_meter_kind_t kind,
+                         const aigw_dialect_t *dialect,
+                         const aigw_endpoint_t *endpoint, int withhold)
+{
     memset(m, 0, sizeof(*m));
     m->kind = kind;
     m->dialect = dialect;
+    m->answer = (endpoint != NULL ? endpoint : dialect->endpoints)->answer;
     m->withhold = kind == AIGW_METER_SSE && withhold;
     aigw_sse_init(&m->sse, m->withhold);
-    aigw_jsonscan_init(&m->json, dialect->answer);
+    m->sse.bare_json = m->answer->bare_json;
+    aigw_jsonscan_init(&m->json, m->answer->paths);
     aigw_jsonmemo_init(&m->memo);
-    dialect->event_start(m);
+    m->answer->event_start(m);
 }
 
 /* ---- what leaves -------------------------------------------------------- */
@@ -108,14 +118,14 @@ static void take_data(aigw_meter_t *m, aigw_slice_t run)
         ++m->seen.events;
         if (!m->plain) {
             aigw_jsonmemo_feed(&m->memo, &m->json, run.p, run.n,
-                               m->dialect->value, m);
+                               m->answer->value, m);
             return;
         }
     }
     if (m->plain) {
         take_head(m, run);
     }
-    aigw_jsonscan_feed(&m->json, run.p, run.n, m->dialect->value, m);
+    aigw_jsonscan_feed(&m->json, run.p, run.n, m->answer->value, m);
 }
 
 /* 1 if the event may still turn out to be the usage that we asked for. */
@@ -130,18 +140,22 @@ static int settle_event(aigw_meter_t *m)
 {
     aigw_jsonscan_end_t end;
 
-    if (m->plain && m->dialect->is_end(m->head, m->n_head)) {
-        m->seen.saw_end = 1;
-        return 0;
+    if (m->plain) {
+        int what = m->answer->is_end(m->head, m->n_head);
+
+        if (what != 0) {
+            m->seen.saw_end |= what == 1;
+            return 0;
+        }
     }
-    end = aigw_jsonscan_finish(&m->json, m->dialect->value, m);
+    end = aigw_jsonscan_finish(&m->json, m->answer->value, m);
     if (end != AIGW_JSONSCAN_WHOLE && end != AIGW_JSONSCAN_EMPTY
         && !(m->cut && (end == AIGW_JSONSCAN_OPEN || m->plain))) {
         m->seen.bad_json = 1;
     }
     if (end == AIGW_JSONSCAN_WHOLE
         || (end == AIGW_JSONSCAN_OPEN && m->finished)) {
-        m->dialect->event_end(m);
+        m->answer->event_end(m);
     }
     return end == AIGW_JSONSCAN_WHOLE && m->state.event_usage
            && may_be_ours(m);
@@ -155,7 +169,7 @@ static void end_event(aigw_meter_t *m, way_t *w, const char *after)
     if (m->data) {
         ours = settle_event(m);
         aigw_jsonscan_reset(&m->json);
-        m->dialect->event_start(m);
+        m->answer->event_start(m);
         m->data = 0;
         m->plain = 0;
     }
@@ -197,6 +211,26 @@ static void feed_sse(aigw_meter_t *m, const char *p, const char *end, way_t *w)
     }
 }
 
+/* A document of its own a line; blank ones are nothing. */
+static void feed_lines(aigw_meter_t *m, const char *p, const char *end,
+                       way_t *w)
+{
+    while (p < end) {
+        const char *eol = aigw_scan_line(p, end);
+
+        if (eol > p) {
+            m->seen.events += !m->data;
+            m->data = 1;
+            aigw_jsonscan_feed(&m->json, p, (apr_size_t)(eol - p),
+                               m->answer->value, m);
+        }
+        if (eol < end) {
+            end_event(m, w, eol + 1);
+        }
+        p = eol < end ? eol + 1 : end;
+    }
+}
+
 void aigw_meter_feed(aigw_meter_t *m, const char *p, apr_size_t n,
                      const aigw_meter_sink_t *sink, void *ctx)
 {
@@ -221,22 +255,44 @@ void aigw_meter_feed(aigw_meter_t *m, const char *p, apr_size_t n,
         }
     }
     else if (m->kind == AIGW_METER_JSON) {
-        aigw_jsonscan_feed(&m->json, p, n, m->dialect->value, m);
+        aigw_jsonscan_feed(&m->json, p, n, m->answer->value, m);
+    }
+    else if (m->kind == AIGW_METER_NDJSON) {
+        feed_lines(m, p, end, &w);
     }
     pass_until(&w, end);
 }
 
 /* ---- the end ------------------------------------------------------------ */
 
+#define TOKENS ((1u << AIGW_U_SEARCHES) - 1)
+
 static aigw_usage_source_t source(const aigw_meter_t *m, int complete)
 {
-    int ended = complete || m->seen.saw_end || m->state.usage_last;
+    int right =
+        complete && (m->kind == AIGW_METER_JSON || m->answer->may_lack_end);
+    int ended = right || m->seen.saw_end || m->state.usage_last;
 
-    if (m->seen.usage.known == 0) {
+    if ((m->seen.usage.known & TOKENS) == 0) {
         return AIGW_USAGE_NONE;
     }
     return ended && m->state.usage_final ? AIGW_USAGE_REPORTED
                                          : AIGW_USAGE_PARTIAL;
+}
+
+/* A stream that says why it stopped may lack the marker behind it, where the
+ * servers of its API are known to leave it out. */
+static int has_end(const aigw_meter_t *m)
+{
+    switch (m->kind) {
+    case AIGW_METER_JSON:
+        return aigw_jsonscan_state(&m->json) == AIGW_JSONSCAN_WHOLE;
+    case AIGW_METER_OFF:
+        return 1;
+    default:
+        return m->seen.saw_end
+               || (m->answer->may_lack_end && m->seen.finish[0] != '\0');
+    }
 }
 
 void aigw_meter_finish(aigw_meter_t *m, int complete,
@@ -260,7 +316,12 @@ void aigw_meter_finish(aigw_meter_t *m, int complete,
     else if (m->kind == AIGW_METER_JSON) {
         settle_event(m);
     }
-    m->dialect->settle(m);
+    else if (m->kind == AIGW_METER_NDJSON) {
+        end_event(m, &w, NULL);
+    }
+    m->seen.text_bytes = m->json.measured;
+    m->seen.ended = has_end(m) & 1;
+    m->answer->settle(m);
     m->seen.usage.source = source(m, complete);
 }
 
@@ -274,6 +335,8 @@ int aigw_meter_at_boundary(const aigw_meter_t *m)
     case AIGW_METER_JSON:
         state = aigw_jsonscan_state(&m->json);
         return state == AIGW_JSONSCAN_EMPTY || state == AIGW_JSONSCAN_WHOLE;
+    case AIGW_METER_NDJSON:
+        return !m->data;
     default:
         return 1;
     }

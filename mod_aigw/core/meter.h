@@ -24,7 +24,8 @@
 typedef enum {
     AIGW_METER_OFF = 0, /* count bytes only (passed through, unmetered) */
     AIGW_METER_SSE,     /* text/event-stream */
-    AIGW_METER_JSON     /* one JSON document */
+    AIGW_METER_JSON,    /* one JSON document */
+    AIGW_METER_NDJSON   /* one JSON document a line: application/x-ndjson */
 } aigw_meter_kind_t;
 
 /**
@@ -45,14 +46,20 @@ typedef struct {
 /** What was seen; read by the relay at the end (and at abort). */
 typedef struct {
     aigw_usage_t usage;
+    apr_uint64_t text_bytes; /* of what the model said, unescaped: for an
+                                estimate where usage.source is NONE */
     char model[129];         /* the answer's own model name, "" unknown */
     char finish[33];         /* raw finish reason of choice 0, "" unknown */
     char error[65];          /* type or code of an in-band error, "" none */
     char tier[33];           /* service tier served, "" unknown */
     char cost_stated[33];    /* money the upstream states, decimal text in USD
                                 as sent (only plain decimals), "" none */
-    apr_uint64_t events;     /* SSE events that carried data */
-    unsigned saw_end:1;      /* the dialect's own end ([DONE]) was seen */
+    apr_uint64_t events;     /* events that carried data, or lines */
+    unsigned saw_end:1;      /* the API's own end ([DONE], message_stop, ...)
+                                was seen */
+    unsigned ended:1;        /* by aigw_meter_finish(): the answer has the end
+                                that its API requires; if not, it was cut even
+                                if its framing ended rightly */
     unsigned saw_error:1;    /* an error object inside the answer */
     unsigned error_first:1;  /* the first thing said was an error: no event
                                 with a choice went by before it */
@@ -64,6 +71,8 @@ typedef struct {
     unsigned cache_outside:1;/* cached counts exceed the prompt */
     unsigned odd_total:1;    /* total does not add up, unexplained; or a part
                                 was larger than its whole */
+    unsigned other_model:1;  /* passes of another model (an advisor's) ran
+                                within and are not in the counts */
 } aigw_meter_seen_t;
 
 typedef struct aigw_meter_t aigw_meter_t;
@@ -71,6 +80,7 @@ typedef struct aigw_meter_t aigw_meter_t;
 struct aigw_meter_t {
     aigw_meter_kind_t kind;
     const aigw_dialect_t *dialect;
+    const aigw_answer_t *answer;
     unsigned withhold:1;
     unsigned undecided:1;    /* inside an event that may have to be kept from
                                 the client */
@@ -99,6 +109,15 @@ void aigw_meter_init(aigw_meter_t *m, aigw_meter_kind_t kind,
                      const aigw_dialect_t *dialect, int withhold);
 
 /**
+ * The same for any endpoint; aigw_meter_init() takes the dialect's first.
+ * @param dialect  the upstream's, which must speak the endpoint's language
+ * @param endpoint what was called; NULL: the dialect's first
+ */
+void aigw_meter_init_for(aigw_meter_t *m, aigw_meter_kind_t kind,
+                         const aigw_dialect_t *dialect,
+                         const aigw_endpoint_t *endpoint, int withhold);
+
+/**
  * Feed decoded body bytes, any split.
  * Cost: no allocation, no copy (but for keep), about 2 to 4 instructions a
  * byte.
@@ -109,9 +128,11 @@ void aigw_meter_feed(aigw_meter_t *m, const char *p, apr_size_t n,
 /**
  * The body has ended (rightly or not): decides what is still kept, counts a
  * last event without a blank line, fills seen.usage.source: reported if the
- * answer ended rightly (by its framing or by the dialect's own end) with
- * counts, or was cut behind a usage that can only be the last one; partial
- * if it was cut or failed after a snapshot; none without counts. Idempotent.
+ * answer ended rightly (by the API's own end; by its framing, where the API
+ * has no end or its servers leave it out) with counts, or was cut behind a
+ * usage that can only be the last one; partial if it was cut or failed after
+ * a snapshot; none without counts of tokens (images, searches and seconds
+ * may be known all the same). Idempotent.
  * @param complete 1 if the framing ended rightly
  */
 void aigw_meter_finish(aigw_meter_t *m, int complete,

@@ -45,6 +45,7 @@ static aigw_sse_token_t end_event(aigw_sse_t *s)
 {
     s->in_event = 0;
     s->lines = 0;
+    s->bare = 0;
     return AIGW_SSE_END;
 }
 
@@ -100,6 +101,9 @@ static int start_value(aigw_sse_t *s)
  * to be reported first */
 static inline int start_field(aigw_sse_t *s, const char **at, const char *end)
 {
+    if (s->bare) {
+        return start_value(s);
+    }
     if (end - *at > 5 && memcmp(*at, "data:", 5) == 0) {
         *at += 5;
         *at += **at == ' ';
@@ -132,12 +136,13 @@ aigw_sse_token_t aigw_sse_next(aigw_sse_t *s, const char **p, const char *end,
                 }
                 break;
             }
-            if (*at == ':') {
+            if (*at == ':' && !s->bare) {
                 s->state = ST_OTHER;
                 break;
             }
             if (!s->in_event) {
                 s->in_event = 1;
+                s->bare = s->bare_json && *at == '{';
                 if (s->tell_start) {
                     *p = at;
                     return AIGW_SSE_START;

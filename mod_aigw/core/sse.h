@@ -30,6 +30,10 @@ typedef struct {
     unsigned char in_event; /* a field of an event was seen */
     unsigned char lines;    /* data lines of this event: 0, 1, 2 = more */
     unsigned char tell_start;
+    unsigned char bare_json; /* 1: a line that begins like an object where no
+                                event is open begins one, whose data is all
+                                lines up to a blank one; the user sets it */
+    unsigned char bare;      /* in such an event */
 } aigw_sse_t;
 
 /** @param tell_start 1 if AIGW_SSE_START is wanted */
