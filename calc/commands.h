@@ -32,6 +32,9 @@ aigw_exit_t aigw_command_servers(int argc, char **argv, apr_pool_t *pool);
 /** When an outlay is paid back. */
 aigw_exit_t aigw_command_breakeven(int argc, char **argv, apr_pool_t *pool);
 
+/** What providers state of themselves, and what logs measured. */
+aigw_exit_t aigw_command_providers(int argc, char **argv, apr_pool_t *pool);
+
 /**
  * Load a price file, telling on standard error what is wrong with it.
  * @return the catalog, NULL on failure

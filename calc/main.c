@@ -19,7 +19,8 @@ static const struct {
                 {"fx", aigw_command_fx},
                 {"perf", aigw_command_perf},
                 {"servers", aigw_command_servers},
-                {"breakeven", aigw_command_breakeven}};
+                {"breakeven", aigw_command_breakeven},
+                {"providers", aigw_command_providers}};
 
 #define N_COMMANDS ((int)(sizeof(commands) / sizeof(commands[0])))
 

@@ -55,6 +55,8 @@ static const char general_help[] =
     "  servers  how many machines a gain in capacity saves\n"
     "  breakeven\n"
     "           when an outlay is paid back\n"
+    "  providers\n"
+    "           what providers state, and what logs measured\n"
     "\n"
     "  aigw-calc COMMAND --help    the command's options\n"
     "  aigw-calc --version         the version\n"

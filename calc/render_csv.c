@@ -65,7 +65,8 @@ int aigw_render_csv(const aigw_table_t *t, FILE *out)
 
     fputs("row", out);
     for (i = 0; i < t->columns->nelts; i++) {
-        fprintf(out, ",%s", c[i].key);
+        fputc(',', out);
+        put_text(t, c[i].key, out);
     }
     fputc('\n', out);
     for (i = 0; i < t->rows->nelts; i++) {

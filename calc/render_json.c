@@ -27,7 +27,8 @@ static void put_row(const aigw_table_t *t, const char **cells, FILE *out)
 
     fputc('{', out);
     for (i = 0; i < t->columns->nelts; i++) {
-        fprintf(out, "%s\"%s\":", i ? "," : "", c[i].key);
+        fprintf(out, "%s\"%s\":", i ? "," : "",
+                aigw_text_json(t->pool, c[i].key));
         put_cell(t, cells[i], c[i].kind, out);
     }
     fputc('}', out);

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands beside usage and prices: their written sessions, and their
 figures against Python's own fractions."""
+import csv
 import fractions
+import io
 import json
 import math
 import pathlib
@@ -41,6 +43,9 @@ class Sessions(unittest.TestCase):
 
     def test_machines_and_paying_back(self):
         self.play("servers.txt")
+
+    def test_what_providers_state_and_logs_measure(self):
+        self.play("providers.txt")
 
 
 def evaluate(formula, inputs):
@@ -287,6 +292,23 @@ class Perf(unittest.TestCase):
         self.assertEqual(rows["CPU"]["verdict"], "no interval")
         gain = float(rows["throughput per CPU point"]["change_percent"])
         self.assertAlmostEqual(gain, 12.95, delta=0.05)
+
+
+class Names(unittest.TestCase):
+    def test_a_column_named_from_outside_breaks_neither_json_nor_csv(self):
+        name = '=a","b":"\n'
+        text = json.dumps({"format": 1, "providers": [
+            {"name": "x", "output_per_mtok": {name: "8"}}]})
+        with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+            path = pathlib.Path(folder) / "providers.json"
+            path.write_text(text)
+            done = calc("providers", "--format=json", path)
+            shown = json.loads(done.out)
+            self.assertEqual(shown["rows"][0]["output_" + name], "8")
+            done = calc("providers", "--format=csv", path)
+        rows = list(csv.DictReader(io.StringIO(done.out)))
+        self.assertEqual(len(rows), 1)
+        self.assertEqual(rows[0]['output_=a","b":"\\u000a'], "8")
 
 
 if __name__ == "__main__":
