@@ -141,6 +141,9 @@ class Httpd:
         """A file below ServerRoot; gives its path."""
         path = self.root / name
         path.parent.mkdir(exist_ok=True, parents=True)
+        for folder in path.parents:
+            if folder != self.root and self.root in folder.parents:
+                os.chmod(folder, 0o755)  # whatever our own umask is
         path.write_bytes(data if isinstance(data, bytes) else data.encode())
         os.chmod(path, mode)
         return path
@@ -162,7 +165,7 @@ class Httpd:
         self.process = subprocess.Popen(
             self.command("-DFOREGROUND"), stdin=subprocess.DEVNULL,
             stdout=self.output, stderr=subprocess.STDOUT,
-            start_new_session=True)
+            start_new_session=True, umask=0o022)  # as an init system does
         wait_for(self._answers, 10, lambda: "httpd did not start listening")
         return self
 
