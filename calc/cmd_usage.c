@@ -8,6 +8,7 @@
 #include <apr_strings.h>
 #include "commands.h"
 #include "logs.h"
+#include "ratio.h"
 
 #define DIGITS 6
 
@@ -164,6 +165,21 @@ static const char *requests(work_t *w, apr_uint64_t n)
                        n == 1 ? " request" : " requests", NULL);
 }
 
+/* "3 requests (12.5 %)": so many of all of them. */
+static const char *part(work_t *w, apr_uint64_t n)
+{
+    apr_uint64_t all = aigw_tally_total(w->tally)->n[AIGW_T_REQUESTS];
+    aigw_ratio_t share;
+    const char *text = NULL;
+
+    if (aigw_ratio_make((aigw_money_t)n * 100, (aigw_money_t)all, &share)
+        == AIGW_OK) {
+        text = aigw_ratio_text(share, 1, AIGW_ROUND_HALF_EVEN, w->pool);
+    }
+    return apr_pstrcat(w->pool, requests(w, n), " (", text ? text : "?", " %)",
+                       NULL);
+}
+
 static void note_days(work_t *w)
 {
     char since[11], until[11];
@@ -213,25 +229,25 @@ static void note_excluded(work_t *w)
         note(w, apr_psprintf(w->pool,
                              "Not in the cost: %s whose usage is "
                              "not known.",
-                             requests(w, n)));
+                             part(w, n)));
     }
     if ((n = total->n[AIGW_T_UNPRICED])) {
         note(w, apr_psprintf(w->pool,
                              "Not in the cost: %s without a price "
                              "(%s).",
-                             requests(w, n), aigw_text_safe(w->pool, models)));
+                             part(w, n), aigw_text_safe(w->pool, models)));
     }
     if ((n = total->n[AIGW_T_PARTIAL])) {
         note(w, apr_psprintf(w->pool,
                              "A lower bound: %s cut before the "
                              "final usage came.",
-                             requests(w, n)));
+                             part(w, n)));
     }
     if ((n = total->n[AIGW_T_ESTIMATED])) {
         note(w, apr_psprintf(w->pool,
                              "Estimated, not reported: the usage "
                              "of %s.",
-                             requests(w, n)));
+                             part(w, n)));
     }
 }
 

@@ -104,3 +104,27 @@ apr_time_t aigw_day_moment(aigw_day_t day)
 {
     return apr_time_from_sec((apr_time_t)aigw_day_number(day) * 86400);
 }
+
+void aigw_day_hour(apr_time_t when, char *buf)
+{
+    time_t seconds = (time_t)apr_time_sec(when);
+    struct tm tm;
+
+    localtime_r(&seconds, &tm);
+    if (strftime(buf, 24, "%Y-%m-%dT%H%z", &tm) == 0) {
+        buf[0] = '\0';
+    }
+}
+
+/* A week belongs to the year that holds its Thursday. */
+void aigw_day_week(aigw_day_t day, char *buf)
+{
+    int n = aigw_day_number(day), year = day / 10000 + 1, first;
+    int thursday = n - (n + 3) % 7 + 3;
+
+    while (thursday < (first = aigw_day_number(year * 10000 + 101))) {
+        year--;
+    }
+    snprintf(buf, 12, "%04u-W%02u", (unsigned)year % 10000,
+             (unsigned)((thursday - first) / 7 + 1) % 100);
+}

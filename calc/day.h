@@ -29,6 +29,19 @@ aigw_rc_t aigw_day_parse(const char *text, aigw_day_t *day);
 /** As "2026-11-30". @param buf room for 11 bytes */
 void aigw_day_text(aigw_day_t day, char *buf);
 
+/** Clocks change at multiples of this, in microseconds. */
+#define AIGW_DAY_QUARTER APR_INT64_C(900000000)
+
+/**
+ * The hour of a moment in the zone, with the zone's distance from UTC, as an
+ * hour comes twice when summer time ends: "2026-10-25T02+0200".
+ * @param buf room for 24 bytes
+ */
+void aigw_day_hour(apr_time_t when, char *buf);
+
+/** Its ISO week, "2026-W48", which begins on Monday. @param buf room for 12 */
+void aigw_day_week(aigw_day_t day, char *buf);
+
 /** The moment at which a day begins in UTC. */
 apr_time_t aigw_day_moment(aigw_day_t day);
 

@@ -72,8 +72,9 @@ static const char usage_help[] =
     "Sums usage logs. FILE is a log that AIGWUsageLog wrote; '-' is standard\n"
     "input. Bad lines are counted and the first ones are named.\n"
     "\n"
-    "  --by=LIST         group by these, in this order: day, model, tenant,\n"
-    "                    key, upstream, host (default: day,model)\n"
+    "  --by=LIST         group by these, in this order: hour, day, week,\n"
+    "                    month, model, served, tenant, key, host, upstream,\n"
+    "                    api (default: day,model)\n"
     "  --since=DAY       from this day on, itself included (2026-11-30)\n"
     "  --until=DAY       up to this day, itself included\n"
     "  --tz=ZONE         whose days: local (default), UTC, Europe/Berlin, "
@@ -261,8 +262,9 @@ static int find_by(const char *word, apr_size_t n)
 
 static const char *read_by(aigw_options_t *opt, const char *text)
 {
-    static const char allowed[] = "must be a list of day, model, tenant, "
-                                  "key, upstream and host, each once";
+    static const char allowed[] = "must be a list of hour, day, week, "
+                                  "month, model, served, tenant, key, "
+                                  "host, upstream and api, each once";
     unsigned seen = 0;
     apr_size_t n;
     int by;

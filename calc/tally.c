@@ -29,13 +29,20 @@ struct aigw_tally_t {
     apr_array_header_t *unpriced;  /* of const char *, UNPRICED_SHOWN + 1 */
     const char *part[AIGW_BY_MAX]; /* keys of the record in hand */
     aigw_day_t day;                /* whose text is in day_text */
-    char day_text[12];
+    char day_text[12], week_text[12], month_text[12];
+    apr_int64_t quarter; /* whose hour is in hour_text */
+    char hour_text[24];
+    int wants_hour;
 };
 
 const char *aigw_by_name(aigw_by_t by)
 {
-    static const char *const names[AIGW_BY_MAX] = {"day", "model",    "tenant",
-                                                   "key", "upstream", "host"};
+    static const char *const names[AIGW_BY_MAX] = {"day",      "model",
+                                                   "tenant",   "key",
+                                                   "upstream", "host",
+                                                   "hour",     "week",
+                                                   "month",    "served",
+                                                   "api"};
 
     return names[by];
 }
@@ -77,6 +84,9 @@ aigw_tally_t *aigw_tally_make(const aigw_by_t *by, int n_by, apr_pool_t *pool)
     t->pool = pool;
     t->n_by = n_by;
     memcpy(t->by, by, sizeof(*by) * (apr_size_t)n_by);
+    for (t->quarter = -1; n_by > 0; n_by--) {
+        t->wants_hour |= by[n_by - 1] == AIGW_BY_HOUR;
+    }
     t->slots = make_slots(FIRST_SLOTS);
     t->mask = FIRST_SLOTS - 1;
     t->limit = AIGW_GROUPS_MAX;
@@ -107,6 +117,16 @@ static const char *part_of(const aigw_tally_t *t, const aigw_record_t *rec,
         return rec->key;
     case AIGW_BY_UPSTREAM:
         return rec->upstream;
+    case AIGW_BY_HOUR:
+        return t->hour_text;
+    case AIGW_BY_WEEK:
+        return t->week_text;
+    case AIGW_BY_MONTH:
+        return t->month_text;
+    case AIGW_BY_SERVED:
+        return rec->served;
+    case AIGW_BY_API:
+        return rec->api;
     default:
         return rec->host;
     }
@@ -121,7 +141,13 @@ static apr_uint32_t set_parts(aigw_tally_t *t, const aigw_record_t *rec,
 
     if (day != t->day) {
         aigw_day_text(day, t->day_text);
+        aigw_day_week(day, t->week_text);
+        memcpy(t->month_text, t->day_text, 7);
         t->day = day;
+    }
+    if (t->wants_hour && rec->ts / AIGW_DAY_QUARTER != t->quarter) {
+        aigw_day_hour(rec->ts, t->hour_text);
+        t->quarter = rec->ts / AIGW_DAY_QUARTER;
     }
     for (i = 0; i < t->n_by; i++) {
         t->part[i] = part_of(t, rec, t->by[i]);

@@ -23,6 +23,11 @@ typedef enum {
     AIGW_BY_KEY,
     AIGW_BY_UPSTREAM,
     AIGW_BY_HOST,
+    AIGW_BY_HOUR,
+    AIGW_BY_WEEK,
+    AIGW_BY_MONTH,
+    AIGW_BY_SERVED,
+    AIGW_BY_API,
     AIGW_BY_MAX
 } aigw_by_t;
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What no written session shows: days at the borders of summer time, lines of
 any length in bounded memory, outputs that fail, terminals, what is linked."""
+import collections
 import csv
+import datetime
 import decimal
 import io
 import json
@@ -57,6 +59,34 @@ class Days(unittest.TestCase):
                     stdin=line("2026-11-30T23:30:00Z").encode(),
                     env={"TZ": "Asia/Tokyo"})
         self.assertIn("\ngroup,2026-12-01,1,", done.out)
+
+    def groups(self, by, zone, *moments):
+        done = calc("usage", f"--by={by}", f"--tz={zone}", "--format=json",
+                    "-", stdin="".join(map(line, moments)).encode())
+        return {row[by]: row["requests"]
+                for row in json.loads(done.out)["rows"]}
+
+    def test_the_hour_that_comes_twice_is_two_hours(self):
+        self.assertEqual(
+            self.groups("hour", "Europe/Berlin", "2026-10-25T00:30:00Z",
+                        "2026-10-25T00:59:59.999999Z",
+                        "2026-10-25T01:00:00Z", "2026-10-25T02:10:00Z"),
+            {"2026-10-25T02+0200": 2, "2026-10-25T02+0100": 1,
+             "2026-10-25T03+0100": 1})
+
+    def test_weeks_are_those_of_iso_8601(self):
+        moments = [datetime.date(year, 12, 26) + datetime.timedelta(days=day)
+                   for year in range(1970, 2060) for day in range(14)]
+        want = collections.Counter("%04d-W%02d" % day.isocalendar()[:2]
+                                   for day in moments)
+        self.assertEqual(self.groups("week", "UTC", *(
+            f"{day}T12:00:00Z" for day in moments)), want)
+
+    def test_months_follow_the_zone(self):
+        self.assertEqual(
+            self.groups("month", "Asia/Tokyo", "2026-11-30T14:59:59Z",
+                        "2026-11-30T15:00:00Z"),
+            {"2026-11": 1, "2026-12": 1})
 
     def test_since_and_until_follow_the_zone(self):
         moments = ["2026-10-24T22:00:00Z", "2026-10-25T22:59:59Z",
