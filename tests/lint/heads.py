@@ -12,7 +12,8 @@ SPDX = "SPDX-License-Identifier: Apache-2.0"
 
 def scripts():
     found = list(sources("tests", "conf", suffixes=(".py", ".sh")))
-    for name in ("tests/run", "conf/quickstart", ".ci/run"):
+    for name in ("tests/run", "conf/quickstart", ".ci/run",
+                 "tests/bench/run", "tests/bench/soak"):
         if (TOP / name).is_file():
             found.append(pathlib.Path(name))
     return found

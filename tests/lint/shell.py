@@ -8,7 +8,7 @@ import subprocess
 from tap import TOP, Tap
 
 SCRIPTS = ("tests/run", "conf/quickstart", ".ci/run", "conf/lib.sh")
-RUN = SCRIPTS[:3]
+RUN = (*SCRIPTS[:3], "tests/bench/run", "tests/bench/soak")
 
 
 def broken():
