@@ -278,7 +278,7 @@ static void event_end(aigw_meter_t *m)
 {
     aigw_dialect_state_t *s = &m->state;
 
-    if (s->word[0] != '\0' && !s->event_choice && !s->event_usage
+    if (s->word[0] != '\0' && m->whole && !s->event_choice && !s->event_usage
         && !s->event_error) {
         aigw_answer_error(m, 1, s->word, strlen(s->word));
     }
