@@ -2,8 +2,9 @@
 /*
  * What the gateway must know of a request body, found by scanning and never
  * by building a tree: model, stream, stream_options, at depth 1 only, or the
- * parts of a form that are called so.  The bytes that were checked are the bytes that are sent: the only change is a
- * splice, described here as an edit list and carried out by the caller.
+ * parts of a form that are called so.  The bytes that were checked are the
+ * bytes that are sent: the only change is a splice, described here as an edit
+ * list and carried out by the caller.
  */
 #ifndef AIGW_REQBODY_H
 #define AIGW_REQBODY_H
