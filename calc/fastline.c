@@ -225,7 +225,7 @@ static int is_tail(unsigned char c)
 
 /* Length of the well-formed character of 2 to 4 bytes at s, 0 if it is none.
  * It may end behind the line: the caller looks. */
-static int utf8_length(const unsigned char *s)
+int aigw_fast_utf8(const unsigned char *s)
 {
     unsigned code;
 
@@ -246,7 +246,7 @@ static int utf8_length(const unsigned char *s)
 
 /* The first byte that is not plain ASCII text of a string, at most the end.
  * Reads up to 15 bytes behind it. */
-static char *scan_plain(char *p, const char *end)
+static inline char *scan_plain(char *p, const char *end)
 {
 #ifdef __SSE2__
     while (p < end) {
@@ -385,7 +385,7 @@ static int decode(fast_line_t *l, char *start, char *at, aigw_slice_t *out)
             }
             continue;
         }
-        n = utf8_length((const unsigned char *)at);
+        n = aigw_fast_utf8((const unsigned char *)at);
         if (n == 0 || n > l->end - at) {
             return 0;
         }
@@ -402,7 +402,7 @@ static int decode(fast_line_t *l, char *start, char *at, aigw_slice_t *out)
 
 /* The string whose opening quote is at p. Without an escape it stays in the
  * line, its closing quote behind it. */
-static int read_string(fast_line_t *l, aigw_slice_t *out)
+static inline int read_string(fast_line_t *l, aigw_slice_t *out)
 {
     char *start = l->p + 1, *at = start;
     int n;
@@ -418,7 +418,7 @@ static int read_string(fast_line_t *l, aigw_slice_t *out)
         if (*at == '\\') {
             return decode(l, start, at, out);
         }
-        n = utf8_length((const unsigned char *)at);
+        n = aigw_fast_utf8((const unsigned char *)at);
         if (n == 0 || n > l->end - at) {
             return 0;
         }
@@ -449,23 +449,66 @@ static int literal(fast_line_t *l, const char *word, apr_size_t n)
     return 1;
 }
 
-/* At most 18 digits, no sign, no fraction. */
-static int read_integer(fast_line_t *l, apr_uint64_t *value)
+/* Digits at the beginning of 8 bytes: how many, and as a number. Without a
+ * branch for each, as their number is what no processor guesses. */
+static inline unsigned eight_digits(const char *p, apr_uint64_t *value)
 {
-    const char *start = l->p;
+    const apr_uint64_t ones = APR_UINT64_C(0x0101010101010101);
+    apr_uint64_t x, other;
+    unsigned n;
+
+    memcpy(&x, p, 8);
+    x ^= ones * 0x30;
+    other = (x | (x + ones * 0x76)) & ones * 0x80;
+    n = other ? (unsigned)__builtin_ctzll(other) / 8 : 8;
+    if (n == 0) {
+        return 0;
+    }
+    x <<= (8 - n) * 8;
+    x = x * 10 + (x >> 8); /* pairs, in every other byte */
+    *value = ((x & APR_UINT64_C(0x000000ff000000ff))
+                  * APR_UINT64_C(0x000f424000000064)
+              + (x >> 16 & APR_UINT64_C(0x000000ff000000ff))
+                    * APR_UINT64_C(0x0000271000000001))
+             >> 32;
+    *value &= 0xffffffff;
+    return n;
+}
+
+static unsigned count_digits(const char *p, const char *end,
+                             apr_uint64_t *value)
+{
     apr_uint64_t n = 0;
+    const char *start = p;
     unsigned digit;
 
-    while (l->p < l->end
-           && (digit = (unsigned)(unsigned char)*l->p - '0') < 10) {
+    while (p < end && p - start < 19
+           && (digit = (unsigned)(unsigned char)*p - '0') < 10) {
         n = n * 10 + digit;
-        l->p++;
-        if (l->p - start > 18) {
-            return 0;
-        }
+        p++;
     }
     *value = n;
-    return l->p > start && (*start != '0' || l->p - start == 1)
+    return (unsigned)(p - start);
+}
+
+/* At most 18 digits, no sign, no fraction. */
+static inline int read_integer(fast_line_t *l, apr_uint64_t *value)
+{
+    const char *start = l->p;
+    unsigned n;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    n = eight_digits(start, value);
+    if (n == 8) {
+        n = count_digits(start, l->end, value);
+    }
+#else
+    n = count_digits(start, l->end, value);
+#endif
+    l->p += n;
+    if (l->p > l->end || n > 18) { /* digits behind the line are not its own */
+        return 0;
+    }
+    return n > 0 && (*start != '0' || n == 1)
            && (l->p >= l->end || (*l->p != '.' && (*l->p | 0x20) != 'e'));
 }
 
@@ -777,7 +820,7 @@ static int read_value(fast_line_t *l, const fast_key_t *k)
 
 /* -- keys ---------------------------------------------------------------- */
 
-static int is_key(const fast_key_t *k, const char *p)
+static inline int is_key(const fast_key_t *k, const char *p)
 {
     apr_uint64_t word[3];
 
@@ -831,7 +874,7 @@ static int find_key(fast_line_t *l)
     return note_unknown(l, name) ? f->n_keys : -1;
 }
 
-static int next_key(fast_line_t *l, int before)
+static inline int next_key(fast_line_t *l, int before)
 {
     aigw_fast_t *f = (aigw_fast_t *)l->fast;
     int k = f->next[before];
@@ -850,7 +893,7 @@ static int next_key(fast_line_t *l, int before)
     return k;
 }
 
-static int colon(fast_line_t *l)
+static inline int colon(fast_line_t *l)
 {
     if (l->p < l->end && *l->p == ':') {
         l->p++;
@@ -868,7 +911,7 @@ static int colon(fast_line_t *l)
 }
 
 /* Behind a value: 1 to go on, 0 at the object's end, -1 to give up. */
-static int comma(fast_line_t *l)
+static inline int comma(fast_line_t *l)
 {
     if (l->p < l->end && (unsigned char)*l->p <= ' ') {
         skip_blanks(l);
@@ -945,4 +988,102 @@ aigw_rc_t aigw_fast_read(aigw_fast_t *fast, char *line, apr_size_t n,
     }
     *spare = l.spare;
     return AIGW_OK;
+}
+
+/* -- one value from plain text -------------------------------------------- */
+
+int aigw_fast_key(const aigw_fast_t *f, const char *name)
+{
+    int i;
+
+    for (i = 1; i < f->n_keys; i++) { /* "v" is no note */
+        if (strcmp(f->keys[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+apr_size_t aigw_fast_member(const aigw_fast_t *f, int key)
+{
+    switch (f->keys[key].kind) {
+    case KIND_STRING:
+    case KIND_INT:
+    case KIND_INT64:
+        return f->keys[key].at;
+    case KIND_TIME:
+        return AT(ts);
+    default:
+        return sizeof(aigw_record_t) + (apr_size_t)key;
+    }
+}
+
+static int set_words(const aigw_fast_t *f, const char *p, aigw_record_t *rec)
+{
+    apr_size_t n;
+    int i;
+
+    for (;; p += n + 1) {
+        n = strcspn(p, ",");
+        i = find_word(f->flags, 0, AIGW_FLAG_MAX, aigw_slice(p, n));
+        if (i < AIGW_FLAG_MAX) {
+            rec->flags |= 1u << i;
+        }
+        if (!p[n]) {
+            return 1;
+        }
+    }
+}
+
+/* What JSON has in quotes is read as if it stood between some. */
+static int set_quoted(fast_line_t *l, const fast_key_t *k, char *text,
+                      apr_size_t n)
+{
+    char buf[64];
+
+    if (n + 2 > sizeof(buf) - AIGW_FAST_SLACK) {
+        return 0;
+    }
+    memset(buf, 0, sizeof(buf));
+    buf[0] = '"';
+    memcpy(buf + 1, text, n);
+    buf[n + 1] = '"';
+    l->p = buf;
+    l->end = buf + n + 2;
+    return read_value(l, k) && l->p == l->end;
+}
+
+int aigw_fast_set(aigw_fast_t *f, int key, char *text, apr_size_t n,
+                  aigw_record_t *rec)
+{
+    const fast_key_t *k = &f->keys[key];
+    char buf[64];
+    fast_line_t l;
+
+    if (k->kind == KIND_STRING) {
+        memcpy((char *)rec + k->at, &text, sizeof(text));
+        return 1;
+    }
+    if (k->kind == KIND_FLAGS) {
+        return set_words(f, text, rec);
+    }
+    l.fast = f;
+    l.rec = rec;
+    l.n_ends = l.n_unknown = 0;
+    l.spare = NULL;
+    if (memchr(text, '\\', n)) {
+        return 0;
+    }
+    if (k->kind != KIND_BOOL && k->kind != KIND_INT && k->kind != KIND_INT64
+        && k->kind != KIND_USAGE) {
+        return set_quoted(&l, k, text, n);
+    }
+    if (n > sizeof(buf) - AIGW_FAST_SLACK || *text == 'n') {
+        return 0;
+    }
+    memset(buf, 0, sizeof(buf));
+    memcpy(buf, text, n);
+    l.p = buf;
+    l.end = buf + n;
+    return read_value(&l, k) && l.p == l.end;
 }

@@ -28,4 +28,22 @@ aigw_fast_t *aigw_fast_make(apr_pool_t *pool);
 aigw_rc_t aigw_fast_read(aigw_fast_t *fast, char *line, apr_size_t n,
                          char **spare, aigw_record_t *rec);
 
+/** Length of the well-formed UTF-8 character of 2 to 4 bytes at @a s, 0 if it
+ * is none; up to 3 bytes behind it are read. */
+int aigw_fast_utf8(const unsigned char *s);
+
+/** The index of a key of the usage record ("tenant"), -1 if there is none. */
+int aigw_fast_key(const aigw_fast_t *fast, const char *name);
+
+/** Where in the record its member is: the same for no two keys. */
+apr_size_t aigw_fast_member(const aigw_fast_t *fast, int key);
+
+/**
+ * Set a key's member from plain text, as a note of an access log has it.
+ * @param text ends with a NUL, which is not counted in @a n; kept by @a rec
+ * @return 1, or 0 if it is no value of this key
+ */
+int aigw_fast_set(aigw_fast_t *fast, int key, char *text, apr_size_t n,
+                  aigw_record_t *rec);
+
 #endif

@@ -14,9 +14,9 @@ typedef struct aigw_feed_t aigw_feed_t;
 
 /** Where a piece is from. */
 typedef struct {
-    const char *name; /* of the log, safe to print */
-    int first;        /* its first piece: lines count from 1 */
-    const char *why;  /* what failed */
+    const char *name;    /* of the log, safe to print */
+    apr_uint64_t *lines; /* of it that were dealt with; for who does so */
+    const char *why;     /* what failed */
 } aigw_feed_at_t;
 
 /**

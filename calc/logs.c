@@ -13,6 +13,7 @@
 #include "dedup.h"
 #include "fastline.h"
 #include "feed.h"
+#include "logformat.h"
 #include "logs.h"
 
 #define BAD_SHOWN 10
@@ -46,6 +47,7 @@ typedef struct {
     apr_size_t spare_room;
     apr_pool_t *pool; /* cleared with each piece */
     aigw_fast_t *fast;
+    aigw_logformat_t *format; /* NULL: usage records */
 } slot_t;
 
 /* Reading in progress. */
@@ -93,6 +95,12 @@ static void parse_line(work_t *w, slot_t *s, char *line, apr_size_t n,
     else if (n > AIGW_LINE_MAX) {
         e->why = "line of more than 1048576 bytes";
     }
+    else if (s->format) {
+        if (aigw_logformat_read(s->format, line, n, &e->rec, s->pool, &e->why)
+            == AIGW_OK) {
+            e->why = NULL;
+        }
+    }
     else {
         parse_json(s, line, n, spare, e);
     }
@@ -128,7 +136,7 @@ static void parse_more(work_t *w, slot_t *s)
         }
         parse_line(w, s, line, (apr_size_t)(nl - line), &spare);
         s->at = (apr_size_t)(nl - c->buf) + 1;
-        if (s->at > c->n && s->entries[s->n_entries - 1].why) {
+        if (s->at > c->n && (s->format || s->entries[s->n_entries - 1].why)) {
             s->entries[s->n_entries - 1].why = torn_line;
         }
     }
@@ -208,13 +216,11 @@ static aigw_exit_t do_piece(work_t *w, slot_t *s)
     aigw_exit_t end = AIGW_EXIT_OK;
 
     w->name = s->from.name;
-    if (s->from.first) {
-        w->number = 0;
-    }
     if (s->rc == AIGW_FAILED) {
         fprintf(stderr, "aigw-calc: %s: %s\n", w->name, s->from.why);
         return AIGW_EXIT_INPUT;
     }
+    w->number = *s->from.lines;
     for (;;) {
         end = do_entries(w, s);
         if (end != AIGW_EXIT_OK || s->at >= s->chunk->n) {
@@ -226,6 +232,7 @@ static aigw_exit_t do_piece(work_t *w, slot_t *s)
         w->number++;
         end = bad_line(w, s, "line of more than 1048576 bytes");
     }
+    *s->from.lines = w->number;
     return end;
 }
 
@@ -336,8 +343,10 @@ static apr_status_t free_slot(void *data)
     return APR_SUCCESS;
 }
 
-static void make_slot(slot_t *s, apr_pool_t *pool)
+static int make_slot(slot_t *s, const char *format, apr_pool_t *pool)
 {
+    const char *why;
+
     s->chunk = aigw_chunk_make(pool);
     s->fast = aigw_fast_make(pool);
     s->entries = malloc(sizeof(*s->entries) * ENTRIES);
@@ -346,6 +355,15 @@ static void make_slot(slot_t *s, apr_pool_t *pool)
     }
     apr_pool_create(&s->pool, pool);
     apr_pool_cleanup_register(pool, s, free_slot, apr_pool_cleanup_null);
+    if (!format) {
+        return 1;
+    }
+    s->format = aigw_logformat_make(format, s->fast, pool, &why);
+    if (!s->format) {
+        fprintf(stderr, "aigw-calc: --log-format: %s\n",
+                aigw_text_safe(pool, why));
+    }
+    return s->format != NULL;
 }
 
 aigw_exit_t aigw_logs_read(const aigw_options_t *opt, aigw_logs_fn fn,
@@ -369,7 +387,9 @@ aigw_exit_t aigw_logs_read(const aigw_options_t *opt, aigw_logs_fn fn,
     w->dedup = opt->keep_duplicates ? NULL : aigw_dedup_make(own);
     w->n_slots = opt->threads > 1 ? opt->threads + 2 : 1;
     for (i = 0; i < w->n_slots; i++) {
-        make_slot(&w->slots[i], own);
+        if (!make_slot(&w->slots[i], opt->log_format, own)) {
+            return AIGW_EXIT_USAGE;
+        }
     }
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->change, NULL);

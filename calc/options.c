@@ -66,11 +66,23 @@ static const char general_help[] =
     "result\n"
     "could not be written.\n";
 
+/* Of every command that reads logs. */
+#define INPUT_HELP                                                           \
+    "  --log-format=F    access logs: common, combined, vhost_combined or\n" \
+    "                    the LogFormat of httpd.conf, notes included\n"      \
+    "  --rotated         the rotated logs beside each FILE too, by age\n"    \
+    "  --strict          stop at the first bad line, with status 1\n"        \
+    "  --keep-duplicates count a record again whose id was there before\n"   \
+    "  --threads=N       1 (default) to 64; the result is the same\n"
+
 static const char usage_help[] =
     "Usage: aigw-calc usage [OPTION...] FILE...\n"
     "\n"
-    "Sums usage logs. FILE is a log that AIGWUsageLog wrote; '-' is standard\n"
-    "input. Bad lines are counted and the first ones are named.\n"
+    "Sums usage logs. FILE is a log that AIGWUsageLog wrote, packed with "
+    "gzip\n"
+    "or zstd or not; '-' is standard input. Bad lines are counted and the "
+    "first\n"
+    "ones are named.\n"
     "\n"
     "  --by=LIST         group by these, in this order: hour, day, week,\n"
     "                    month, model, served, tenant, key, host, upstream,\n"
@@ -86,8 +98,10 @@ static const char usage_help[] =
     "  --digits=N        decimals of money, 0 to 15 (default: 6 in text; "
     "json\n"
     "                    and csv state the exact value)\n"
-    "  --round=MODE      half-even (default), half-up, trunc\n"
-    "  --strict          stop at the first bad line, with status 1\n"
+    "  --round=MODE      half-even (default), half-up, trunc\n" INPUT_HELP
+    "  --follow          wait for more lines until SIGINT or SIGTERM\n"
+    "  --state=FILE      only lines that no run with this FILE has read\n"
+    "  --max-groups=N    further groups are summed in (other) (100000)\n"
     "  --help            this text\n"
     "\n"
     "Example: aigw-calc usage --by=tenant,model --since=2026-11-01 "
@@ -112,7 +126,7 @@ static const char prices_help[] =
     "  --format=FORMAT       text (default), markdown, json, csv\n"
     "  --digits=N            decimals of money, 0 to 15 (default: 2 in text;\n"
     "                        json and csv state the exact value)\n"
-    "  --round=MODE          half-even (default), half-up, trunc\n"
+    "  --round=MODE          half-even (default), half-up, trunc\n" INPUT_HELP
     "  --help                this text\n"
     "\n"
     "Example: aigw-calc prices --calls-per-day=10000 --model=gpt-4.1\n";
@@ -481,6 +495,18 @@ void aigw_options_defaults(aigw_options_t *opt, apr_pool_t *pool)
     opt->models = apr_array_make(pool, 4, sizeof(const char *));
 }
 
+static int reads_stdin(const aigw_options_t *opt)
+{
+    int i;
+
+    for (i = 0; i < opt->n_files; i++) {
+        if (strcmp(opt->files[i], "-") == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 aigw_rc_t aigw_options_usage(aigw_options_t *opt, int argc, char **argv,
                              apr_pool_t *pool)
 {
@@ -493,6 +519,10 @@ aigw_rc_t aigw_options_usage(aigw_options_t *opt, int argc, char **argv,
     if (rc == AIGW_OK && opt->n_files == 0) {
         return refuse(&c, "no log was named:", NULL,
                       "give files, or '-' for standard input");
+    }
+    if (rc == AIGW_OK && (opt->follow || opt->state) && reads_stdin(opt)) {
+        return refuse(&c, "--follow and --state", NULL,
+                      "need files: standard input can't be looked at again");
     }
     if (rc == AIGW_OK && opt->since && opt->until && opt->since > opt->until) {
         return refuse(&c, "--since", NULL, "is later than --until");

@@ -200,7 +200,12 @@ aigw_rc_t aigw_reader_skip(aigw_reader_t *r, apr_uint64_t bytes)
 {
     char buf[16 * 1024];
     apr_size_t got;
+    aigw_rc_t rc = aigw_unpack_seek(r->unpack, bytes);
 
+    if (rc != AIGW_DONE) {
+        r->offset = bytes;
+        return rc;
+    }
     while (r->offset < bytes) {
         apr_uint64_t want = bytes - r->offset;
 

@@ -5,6 +5,7 @@
  * caller's buffer.
  */
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <apr_errno.h>
 #include <apr_strings.h>
@@ -281,6 +282,22 @@ aigw_rc_t aigw_unpack_read(aigw_unpack_t *u, char *buf, apr_size_t n,
         return AIGW_OK;
     }
     return read_some(u, buf, n, got);
+}
+
+aigw_rc_t aigw_unpack_seek(aigw_unpack_t *u, apr_uint64_t offset)
+{
+    struct stat st;
+
+    if (u->form == FORM_UNKNOWN && start(u) != AIGW_OK) {
+        return AIGW_FAILED;
+    }
+    if (u->form != FORM_PLAIN || fstat(u->fd, &st) != 0 || !S_ISREG(st.st_mode)
+        || (apr_uint64_t)st.st_size < offset
+        || lseek(u->fd, (off_t)offset, SEEK_SET) < 0) {
+        return AIGW_DONE;
+    }
+    u->magic_at = u->n_magic;
+    return AIGW_OK;
 }
 
 int aigw_unpack_is_packed(const aigw_unpack_t *u)

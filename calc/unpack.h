@@ -32,6 +32,13 @@ aigw_unpack_t *aigw_unpack_make(int fd, apr_pool_t *pool);
 aigw_rc_t aigw_unpack_read(aigw_unpack_t *unpack, char *buf, apr_size_t n,
                            apr_size_t *got);
 
+/**
+ * Go to a place behind the start, before anything was read.
+ * @return AIGW_OK; AIGW_DONE if it is shorter, or if it has to be read over
+ *         as it is packed or no file; AIGW_FAILED
+ */
+aigw_rc_t aigw_unpack_seek(aigw_unpack_t *unpack, apr_uint64_t offset);
+
 /** 1 if it is packed; known after the first read. */
 int aigw_unpack_is_packed(const aigw_unpack_t *unpack);
 

@@ -20,6 +20,7 @@ MODELS = ["gpt-4.1", "gpt-4.1-mini", "claude-sonnet-4-5-20250929",
           "no-price", "模型", "=1+1", 'qu"ote', "back\\slash"]
 NEVER_SENT = ["upstream_name", "upstream_connect", "upstream_connect_timeout",
               "upstream_tls"]
+BLANKS = [(",", ":"), (",", ":"), (", ", ": "), (" ,\t", " :\t "), (",  ", ":")]
 MODES = {"half-even": decimal.ROUND_HALF_EVEN,
          "half-up": decimal.ROUND_HALF_UP, "trunc": decimal.ROUND_DOWN}
 
@@ -108,7 +109,7 @@ def make_log(path, count, seed):
             rng.shuffle(items)
         records.append(rec)
         lines.append(json.dumps(dict(items), ensure_ascii=rng.random() < .5,
-                                separators=(",", ":")).encode())
+                                separators=rng.choice(BLANKS)).encode())
     path.write_bytes(b"\n".join(lines) + b"\n")
     return records, bad
 

@@ -56,7 +56,9 @@ class Oracle(unittest.TestCase):
         return shown
 
     def test_sums_by_day_and_model_are_exact(self):
-        self.check(["day", "model"], "--tz=UTC")
+        one = self.check(["day", "model"], "--tz=UTC")
+        self.assertEqual(self.check(["day", "model"], "--tz=UTC",
+                                    "--threads=2"), one)
 
     def test_sums_by_everything_at_once_are_exact(self):
         self.check(["upstream", "host", "key", "tenant", "model", "day"],
