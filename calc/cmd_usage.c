@@ -27,19 +27,19 @@ typedef struct {
 
 /* -- records in ---------------------------------------------------------- */
 
-/* AIGW_OK with a cost, AIGW_AGAIN without one. */
-static aigw_rc_t cost_of(const work_t *w, const aigw_record_t *rec,
-                         aigw_money_t *cost, const char **currency)
+aigw_rc_t aigw_command_cost(const aigw_catalog_t *cat,
+                            const aigw_record_t *rec, aigw_money_t *cost,
+                            const char **currency)
 {
     const aigw_price_t *price;
     aigw_rc_t rc;
 
-    if (!w->cat) {
+    if (!cat) {
         *cost = rec->cost;
         *currency = rec->currency;
         return rec->has_cost ? AIGW_OK : AIGW_AGAIN;
     }
-    price = aigw_catalog_price(w->cat, rec->served, rec->model, rec->ts);
+    price = aigw_catalog_price(cat, rec->served, rec->model, rec->ts);
     if (!price || rec->usage.source == AIGW_USAGE_NONE) {
         return AIGW_AGAIN;
     }
@@ -61,7 +61,7 @@ static aigw_rc_t take_record(void *ctx, const aigw_record_t *rec)
         w->other_days++;
         return AIGW_OK;
     }
-    rc = cost_of(w, rec, &cost, &currency);
+    rc = aigw_command_cost(w->cat, rec, &cost, &currency);
     if (rc != AIGW_OK && rc != AIGW_AGAIN) {
         return rc;
     }

@@ -7,6 +7,7 @@
 
 #include "options.h"
 #include "price.h"
+#include "record.h"
 
 /**
  * Sum usage logs and print the table.
@@ -35,11 +36,23 @@ aigw_exit_t aigw_command_breakeven(int argc, char **argv, apr_pool_t *pool);
 /** What providers state of themselves, and what logs measured. */
 aigw_exit_t aigw_command_providers(int argc, char **argv, apr_pool_t *pool);
 
+/** A month's bill of one tenant. */
+aigw_exit_t aigw_command_invoice(int argc, char **argv, apr_pool_t *pool);
+
 /**
  * Load a price file, telling on standard error what is wrong with it.
  * @return the catalog, NULL on failure
  */
 aigw_catalog_t *aigw_command_catalog(const char *path, apr_pool_t *pool);
+
+/**
+ * What a record costs: its own cost, or, with a catalog, the price in force
+ * when it was made.
+ * @return AIGW_OK; AIGW_AGAIN if it has no cost; AIGW_TOO_BIG
+ */
+aigw_rc_t aigw_command_cost(const aigw_catalog_t *cat,
+                            const aigw_record_t *rec, aigw_money_t *cost,
+                            const char **currency);
 
 /**
  * Money as the options want it: exact in json and csv unless --digits is

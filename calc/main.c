@@ -20,7 +20,8 @@ static const struct {
                 {"perf", aigw_command_perf},
                 {"servers", aigw_command_servers},
                 {"breakeven", aigw_command_breakeven},
-                {"providers", aigw_command_providers}};
+                {"providers", aigw_command_providers},
+                {"invoice", aigw_command_invoice}};
 
 #define N_COMMANDS ((int)(sizeof(commands) / sizeof(commands[0])))
 

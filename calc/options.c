@@ -57,6 +57,7 @@ static const char general_help[] =
     "           when an outlay is paid back\n"
     "  providers\n"
     "           what providers state, and what logs measured\n"
+    "  invoice  a month's bill of one tenant\n"
     "\n"
     "  aigw-calc COMMAND --help    the command's options\n"
     "  aigw-calc --version         the version\n"
@@ -94,7 +95,7 @@ static const char usage_help[] =
     "  --prices=FILE     price each record anew, at the price in force when "
     "it\n"
     "                    was made, instead of taking the cost it states\n"
-    "  --format=FORMAT   text (default), markdown, json, csv\n"
+    "  --format=FORMAT   text (default), markdown, html, json, csv\n"
     "  --digits=N        decimals of money, 0 to 15 (default: 6 in text; "
     "json\n"
     "                    and csv state the exact value)\n"
@@ -123,7 +124,7 @@ static const char prices_help[] =
     "  --on=DAY              prices in force on this day (default: today)\n"
     "  --rate=USD/CNY=7.3    also state the month in another currency\n"
     "  --relay-rate=USD/CNY=1  and at a second rate, with the difference\n"
-    "  --format=FORMAT       text (default), markdown, json, csv\n"
+    "  --format=FORMAT       text (default), markdown, html, json, csv\n"
     "  --digits=N            decimals of money, 0 to 15 (default: 2 in text;\n"
     "                        json and csv state the exact value)\n"
     "  --round=MODE          half-even (default), half-up, trunc\n" INPUT_HELP
@@ -197,12 +198,12 @@ static const char *read_word(const char *text, const char *const *words,
 
 const char *aigw_options_format(aigw_options_t *opt, const char *text)
 {
-    static const char *const words[] = {"text", "json", "csv", "markdown",
-                                        NULL};
+    static const char *const words[] = {"text",     "json", "csv",
+                                        "markdown", "html", NULL};
     int i;
 
     if (read_word(text, words, &i)) {
-        return "must be text, markdown, json or csv";
+        return "must be text, markdown, html, json or csv";
     }
     opt->format = (aigw_format_t)i;
     return NULL;

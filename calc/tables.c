@@ -71,6 +71,9 @@ int aigw_table_print(const aigw_table_t *t, aigw_format_t format, FILE *out)
     case AIGW_FORMAT_MARKDOWN:
         ok = aigw_render_markdown(t, out);
         break;
+    case AIGW_FORMAT_HTML:
+        ok = aigw_render_html(t, out);
+        break;
     default:
         ok = aigw_render_text(t, out);
     }

@@ -36,6 +36,7 @@ typedef struct {
 typedef struct {
     apr_pool_t *pool;
     const char *command;         /* "usage" */
+    const char *title;           /* of a page of HTML; NULL: the command */
     apr_array_header_t *columns; /* of aigw_column_t */
     apr_array_header_t *rows;    /* of const char ** */
     const char **total;          /* NULL: none */
@@ -77,7 +78,8 @@ typedef enum {
     AIGW_FORMAT_TEXT = 0,
     AIGW_FORMAT_JSON,
     AIGW_FORMAT_CSV,
-    AIGW_FORMAT_MARKDOWN
+    AIGW_FORMAT_MARKDOWN,
+    AIGW_FORMAT_HTML
 } aigw_format_t;
 
 /**
@@ -94,5 +96,6 @@ int aigw_render_text(const aigw_table_t *table, FILE *out);
 int aigw_render_json(const aigw_table_t *table, FILE *out);
 int aigw_render_csv(const aigw_table_t *table, FILE *out);
 int aigw_render_markdown(const aigw_table_t *table, FILE *out);
+int aigw_render_html(const aigw_table_t *table, FILE *out);
 
 #endif

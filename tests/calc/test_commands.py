@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands beside usage and prices: their written sessions, and their
 figures against Python's own fractions."""
+import collections
 import csv
 import fractions
+import html.parser
 import io
 import json
 import math
+import os
 import pathlib
 import random
 import re
+import shutil
+import struct
+import subprocess
 import tempfile
 import unittest
 
@@ -46,6 +52,9 @@ class Sessions(unittest.TestCase):
 
     def test_what_providers_state_and_logs_measure(self):
         self.play("providers.txt")
+
+    def test_bills_of_a_month(self):
+        self.play("invoice.txt")
 
 
 def evaluate(formula, inputs):
@@ -309,6 +318,92 @@ class Names(unittest.TestCase):
         rows = list(csv.DictReader(io.StringIO(done.out)))
         self.assertEqual(len(rows), 1)
         self.assertEqual(rows[0]['output_=a","b":"\\u000a'], "8")
+
+
+class Page(html.parser.HTMLParser):
+    """What a page holds: its tags, its links, the text of its cells."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.links, self.cells = collections.Counter(), [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.links += [value for name, value in attrs
+                       if name in ("src", "href", "action", "data")]
+        if tag in ("td", "th"):
+            self.cells.append("")
+
+    def handle_data(self, data):
+        if self.cells:
+            self.cells[-1] += data
+
+
+def in_browser(path, folder):
+    """(the page's DOM after its scripts, the screenshot's size), or None
+    where there is no Chromium."""
+    browser = shutil.which("chromium")
+    if not browser:
+        return None
+    common = [browser, "--headless", "--no-sandbox", "--disable-gpu",
+              "--disable-dev-shm-usage", f"--user-data-dir={folder}/profile"]
+    shot = pathlib.Path(folder) / "shot.png"
+    dom = subprocess.run([*common, "--dump-dom", f"file://{path}"],
+                         capture_output=True, timeout=110, check=True,
+                         env={**os.environ, "HOME": folder}).stdout.decode()
+    subprocess.run([*common, f"--screenshot={shot}", f"file://{path}",
+                    "--window-size=1000,900"], capture_output=True,
+                   timeout=110, check=True,
+                   env={**os.environ, "HOME": folder})
+    head = shot.read_bytes()
+    assert head[:8] == b"\x89PNG\r\n\x1a\n"
+    return dom, struct.unpack(">II", head[16:24])
+
+
+SORT = ("<script>window.addEventListener('load',function(){var b=document."
+        "querySelectorAll('th button')[%d];b.click();b.click()})</script>")
+
+
+class Html(unittest.TestCase):
+    def test_a_page_asks_for_nothing_and_holds_every_cell(self):
+        done = calc("usage", "--tz=UTC", "--format=html", "usage.log")
+        page = Page(done.out)
+        self.assertEqual(page.links, [])
+        self.assertNotRegex(done.out, r"https?:|//[a-z]|@import|url\(")
+        self.assertIn("default-src 'none'", done.out)
+        table = json.loads(calc("usage", "--tz=UTC", "--format=json",
+                                "usage.log").out)
+        self.assertEqual(page.tags["tr"], len(table["rows"]) + 2)
+        self.assertIn("local-llama", page.cells)
+
+    def test_names_of_a_log_do_not_become_markup(self):
+        evil = '</td><script>alert(1)</script><img src=x onerror="a()">'
+        text = json.dumps({"v": 1, "ts": "2026-11-30T00:00:00Z",
+                           "model": evil, "tenant": "'\"&"}) + "\n"
+        done = calc("usage", "--by=model,tenant", "--format=html", "-",
+                    stdin=text.encode())
+        page = Page(done.out)
+        self.assertEqual(page.tags["script"], 1)
+        self.assertEqual(page.tags["img"], 0)
+        self.assertIn(evil, page.cells)
+
+    def test_a_bill_is_drawn_and_sorted_by_a_browser(self):
+        done = calc("invoice", "--tenant=globex", "--month=2026-11",
+                    "--tz=UTC", "--format=html", "usage.log")
+        self.assertEqual(done.status, 0)
+        self.assertIn("<title>Invoice  globex 2026-11</title>", done.out)
+        with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+            path = pathlib.Path(folder) / "bill.html"
+            path.write_text(done.out.replace("</body>",
+                                             SORT % 2 + "</body>"))
+            seen = in_browser(path, folder)
+        if seen:
+            dom, size = seen
+            self.assertEqual(size, (1000, 900))
+            self.assertIn('aria-sort="descending"', dom)
+            first = Page(dom.split("<tbody>")[1]).cells[:3]
+            self.assertEqual(first[0], "usage")
 
 
 if __name__ == "__main__":
