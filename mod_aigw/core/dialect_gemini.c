@@ -560,7 +560,7 @@ const aigw_dialect_t aigw_dialect_gemini = {
     .name = "gemini",
     .language = "gemini",
     .endpoints = endpoints,
-    .text_factor = 400,
+    .text_factor = 380,
     .error_body = error_body,
     .error_type = "application/json; charset=UTF-8",
 };
@@ -568,7 +568,7 @@ const aigw_dialect_t aigw_dialect_gemini_array = {
     .name = "gemini",
     .language = "gemini",
     .endpoints = endpoints,
-    .text_factor = 400,
+    .text_factor = 380,
     .error_body = error_array,
     .error_type = "application/json; charset=UTF-8",
 };

@@ -152,7 +152,7 @@ const aigw_dialect_t aigw_dialect_ollama = {
     .name = "ollama",
     .language = "ollama",
     .endpoints = endpoints,
-    .text_factor = 370,
+    .text_factor = 300,
     .error_body = error_body,
     .error_type = "application/json",
 };

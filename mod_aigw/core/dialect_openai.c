@@ -356,7 +356,7 @@ static const aigw_endpoint_t endpoints[] = {
 #define OPENAI(NAME, REASONING)                                               \
     {                                                                         \
         .name = NAME, .language = "openai", .reasoning = REASONING,           \
-        .endpoints = endpoints, .text_factor = 400, .error_body = error_body, \
+        .endpoints = endpoints, .text_factor = 380, .error_body = error_body, \
         .error_type = "application/json"                                      \
     }
 

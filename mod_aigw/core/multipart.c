@@ -134,6 +134,14 @@ static aigw_rc_t find_boundary(const char *type, aigw_slice_t *boundary)
     return rc == AIGW_DONE && boundary->n > 0 ? AIGW_OK : AIGW_MALFORMED;
 }
 
+/* 1 if a boundary's line begins at @a p. */
+static int is_delimiter(const aigw_multipart_t *mp, const char *p)
+{
+    return (apr_size_t)(mp->end - p) >= mp->boundary.n + 2
+           && memcmp(p, "--", 2) == 0
+           && memcmp(p + 2, mp->boundary.p, mp->boundary.n) == 0;
+}
+
 aigw_rc_t aigw_multipart_start(aigw_multipart_t *mp, const char *type,
                                const char *body, apr_size_t n)
 {
@@ -143,8 +151,7 @@ aigw_rc_t aigw_multipart_start(aigw_multipart_t *mp, const char *type,
         return AIGW_MALFORMED;
     }
     mp->end = body + n;
-    if (n < mp->boundary.n + 2 || body[0] != '-' || body[1] != '-'
-        || memcmp(body + 2, mp->boundary.p, mp->boundary.n) != 0) {
+    if (!is_delimiter(mp, body)) {
         return AIGW_MALFORMED;
     }
     mp->p = body + 2 + mp->boundary.n;
@@ -219,7 +226,8 @@ static aigw_rc_t take_field(aigw_slice_t line, aigw_multipart_part_t *part)
     const char *end = p + line.n;
     aigw_slice_t name = take_token(&p, end), value;
 
-    if (name.n == 0 || p == end || *p != ':') {
+    /* A line that begins with a dash is a boundary's to some readers. */
+    if (name.n == 0 || *name.p == '-' || p == end || *p != ':') {
         return AIGW_MALFORMED;
     }
     ++p;
@@ -274,8 +282,7 @@ static const char *find_delimiter(const aigw_multipart_t *mp)
     while ((apr_size_t)(mp->end - p) >= need
            && (p = memchr(p, '\r', (apr_size_t)(mp->end - p) - need + 1))
                   != NULL) {
-        if (memcmp(p, "\r\n--", 4) == 0
-            && memcmp(p + 4, mp->boundary.p, mp->boundary.n) == 0) {
+        if (p[1] == '\n' && is_delimiter(mp, p + 2)) {
             return p;
         }
         ++p;
@@ -316,7 +323,8 @@ aigw_rc_t aigw_multipart_next(aigw_multipart_t *mp,
     if (rc != AIGW_OK) {
         return rc;
     }
-    delimiter = find_delimiter(mp);
+    /* A boundary right behind the head: to some readers it ends the part. */
+    delimiter = is_delimiter(mp, mp->p) ? NULL : find_delimiter(mp);
     if (delimiter == NULL) {
         return AIGW_MALFORMED;
     }

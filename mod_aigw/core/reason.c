@@ -173,6 +173,10 @@ int aigw_reason_error_status(const char *word)
         {"rate_limit", 429},   {"quota", 429},     {"overloaded", 503},
         {"unavailable", 503},  {"timeout", 504},   {"invalid_request", 400},
         {"context_length", 400}, {"not_found", 404}, {"content_filter", 400},
+        {"RESOURCE_EXHAUSTED", 429}, {"UNAVAILABLE", 503},
+        {"DEADLINE_EXCEEDED", 504},  {"INVALID_ARGUMENT", 400},
+        {"NOT_FOUND", 404},    {"request_too_large", 413},
+        {"moderation_blocked", 400},
     };
     apr_size_t i, n = strlen(word);
     apr_uint64_t number;

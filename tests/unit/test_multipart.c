@@ -162,6 +162,8 @@ static void what_readers_may_take_differently_is_malformed(void **state)
         "--XyZ\r\n" MODEL "\r\nm\n--XyZ--\r\n",
         "--XyZ\r\n" MODEL "\r\nm\r\n--XyZ",
         "--XyZ\r\n" MODEL "\r\nm\r\n--XyZ-\r\n",
+        "--XyZ\r\n" MODEL "\r\n--XyZ--",
+        "--XyZ\r\n" MODEL "\r\n--XyZ\r\n" MODEL "\r\nm\r\n--XyZ--",
         "--XyZ\r\n" MODEL "\r\nm\r\n--XyZmore\r\n" MODEL "\r\nm\r\n--XyZ--",
         "--XyZ\r\n" MODEL "\r\nm\r\n--XyZ \r\n" MODEL "\r\nm\r\n--XyZ--",
         /* heads */
@@ -192,6 +194,7 @@ static void what_readers_may_take_differently_is_malformed(void **state)
              "m"),
         FORM(MODEL "no colon\r\n", "m"),
         FORM(MODEL ": no name\r\n", "m"),
+        FORM("--XyZed: a\r\n" MODEL, "m"),
         FORM(MODEL "X: a\rb\r\n", "m"),
         FORM(MODEL "X: a\nb\r\n", "m"),
         FORM(MODEL "Content-Type: multipart/mixed; boundary=a\r\n", "m"),

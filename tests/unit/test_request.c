@@ -14,6 +14,7 @@
 #include <cmocka.h>
 #include "estimate.h"
 #include "reqbody.h"
+#include "pieces.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define FORM "multipart/form-data; boundary=b"
@@ -179,6 +180,47 @@ static void an_estimate_is_made_of_bytes_and_rounded_up(void **state)
     assert_int_equal(u.n[AIGW_U_OUTPUT], 2);
 }
 
+/* Tokens of the texts of tests/data/estimates as public tokenizers count
+ * them: o200k_base for openai, Claude's older one for anthropic, Gemma 3's
+ * for gemini, cl100k_base for what ollama mostly runs. */
+static const struct {
+    const char *file;
+    int openai, anthropic, gemini, ollama;
+} texts[] = {
+    {"chinese.txt", 159, 219, 144, 229},  {"code.txt", 184, 193, 221, 186},
+    {"english.txt", 127, 132, 128, 129},  {"french.txt", 137, 177, 146, 159},
+    {"german.txt", 138, 176, 138, 161},   {"hindi.txt", 123, 378, 104, 356},
+    {"japanese.txt", 173, 236, 140, 239}, {"json.txt", 144, 148, 172, 142},
+    {"korean.txt", 165, 272, 147, 248},   {"russian.txt", 151, 268, 150, 242},
+};
+
+/* The bounds that docs/metering.md states, in percent of the real count. */
+static void check_estimate(const char *dialect, size_t bytes, int tokens,
+                           int low, int high)
+{
+    int guess = (int)aigw_estimate_tokens(aigw_dialect_find(dialect), bytes);
+
+    assert_true(guess * 100 >= tokens * low);
+    assert_true(guess * 100 <= tokens * high);
+}
+
+static void an_estimate_is_as_near_as_the_manual_says(void **state)
+{
+    size_t i, n;
+
+    (void)state;
+    for (i = 0; i < COUNT(texts); ++i) {
+        char *text = pieces_file(TEST_DATA "/estimates", texts[i].file, &n);
+
+        assert_non_null(text);
+        check_estimate("openai", n, texts[i].openai, 62, 191);
+        check_estimate("anthropic", n, texts[i].anthropic, 70, 133);
+        check_estimate("gemini", n, texts[i].gemini, 52, 225);
+        check_estimate("ollama", n, texts[i].ollama, 76, 136);
+        free(text);
+    }
+}
+
 static void an_estimate_never_joins_a_reported_number(void **state)
 {
     const aigw_dialect_t *d = aigw_dialect_find("openai");
@@ -215,6 +257,7 @@ int main(void)
         cmocka_unit_test(a_request_is_read_where_its_endpoint_says),
         cmocka_unit_test(the_name_in_a_form_can_be_replaced),
         cmocka_unit_test(an_estimate_is_made_of_bytes_and_rounded_up),
+        cmocka_unit_test(an_estimate_is_as_near_as_the_manual_says),
         cmocka_unit_test(an_estimate_never_joins_a_reported_number),
         cmocka_unit_test(without_text_there_is_no_estimate),
     };
