@@ -21,9 +21,23 @@ static const aigw_arg_t common[] = {{"format", AIGW_ARG_TEXT, 0, "FORMAT",
                                     {"help", AIGW_ARG_FLAG, 0, NULL,
                                      "this text"}};
 
+#define AT(member) offsetof(aigw_options_t, member)
+
+static const aigw_arg_t of_logs[] =
+    {{"log-format", AIGW_ARG_TEXT, AT(log_format), "F",
+      "access logs: common, combined, ...; see usage"},
+     {"rotated", AIGW_ARG_FLAG, AT(rotated), NULL,
+      "the rotated logs beside each FILE too, by age"},
+     {"keep-duplicates", AIGW_ARG_FLAG, AT(keep_duplicates), NULL,
+      "count a record again whose id was there before"},
+     {"strict", AIGW_ARG_FLAG, AT(strict), NULL,
+      "stop at the first bad line, with status 1"}};
+
+enum { N_OF_LOGS = 4 };
+
 enum { FORMAT = 0, DIGITS, ROUND, HELP, N_COMMON };
 
-static int count_rows(const aigw_args_t *args)
+static int count_listed(const aigw_args_t *args)
 {
     int n = 0;
 
@@ -33,11 +47,20 @@ static int count_rows(const aigw_args_t *args)
     return n;
 }
 
+/* Without the common ones. */
+static int count_rows(const aigw_args_t *args)
+{
+    return count_listed(args) + (args->logs ? N_OF_LOGS : 0);
+}
+
 static const aigw_arg_t *row_at(const aigw_args_t *args, int i)
 {
-    int n = count_rows(args);
+    int listed = count_listed(args), n = count_rows(args);
 
-    return i < n ? &args->rows[i] : &common[i - n];
+    if (i < listed) {
+        return &args->rows[i];
+    }
+    return i < n ? &of_logs[i - listed] : &common[i - n];
 }
 
 /* -- help ---------------------------------------------------------------- */
@@ -220,7 +243,7 @@ static aigw_rc_t read_all(const aigw_args_t *args, aigw_options_t *opt,
             return AIGW_DONE;
         }
         allowed = which < own
-                      ? read_row(&args->rows[which], (char *)opt, optarg)
+                      ? read_row(row_at(args, which), (char *)opt, optarg)
                       : read_common(opt, which - own, optarg);
         if (allowed) {
             return refuse(args, options[which].name, optarg, allowed);

@@ -49,6 +49,7 @@ typedef struct {
     const char *example;
     const aigw_arg_t *rows; /* the last one has no name */
     int least, most;        /* files */
+    int logs;               /* 1: they are logs, with their options */
 } aigw_args_t;
 
 /**

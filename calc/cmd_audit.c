@@ -195,7 +195,8 @@ aigw_exit_t aigw_command_audit(int argc, char **argv, apr_pool_t *pool)
         "aigw-calc audit --round=trunc claims.json",
         rows,
         1,
-        1};
+        1,
+        0};
     work_t w;
     const char *err;
     aigw_rc_t rc;

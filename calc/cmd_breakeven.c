@@ -131,6 +131,7 @@ static const aigw_args_t args = {
     "aigw-calc breakeven --saving=CNY:4000 --outlay=CNY:20000",
     rows,
     0,
+    0,
     0};
 
 static int differs(const work_t *w, const aigw_arg_money_t *m)

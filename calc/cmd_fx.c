@@ -374,6 +374,7 @@ aigw_exit_t aigw_command_fx(int argc, char **argv, apr_pool_t *pool)
          "aigw-calc fx --paid=CNY:102 --credit=USD:100 --rates=rates.csv",
          rows,
          0,
+         0,
          0};
     work_t w;
     aigw_rc_t rc;

@@ -477,8 +477,6 @@ static const aigw_arg_t rows[] =
      {"seller", AIGW_ARG_TEXT, AT(seller), "TEXT", "who bills"},
      {"buyer", AIGW_ARG_TEXT, AT(buyer), "TEXT",
       "who is billed (default: the tenant)"},
-     {"strict", AIGW_ARG_FLAG, AT(opt.strict), NULL,
-      "stop at the first bad line, with status 1"},
      {NULL, 0, 0, NULL, NULL}};
 
 static const aigw_args_t args =
@@ -489,7 +487,8 @@ static const aigw_args_t args =
      "aigw-calc invoice --tenant=acme --month=2026-11 --markup=20 usage.log",
      rows,
      1,
-     100000};
+     100000,
+     1};
 
 static aigw_rc_t read_month(work_t *w)
 {

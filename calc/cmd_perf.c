@@ -422,13 +422,12 @@ static void make_table(work_t *w)
 
 #define AT(member) offsetof(work_t, member)
 
-static const aigw_arg_t rows[] =
-    {{"cpu-before", AIGW_ARG_DECIMAL, AT(cpu[0]), "PERCENT",
-      "CPU in use before, as measured elsewhere"},
-     {"cpu-after", AIGW_ARG_DECIMAL, AT(cpu[1]), "PERCENT", "and after"},
-     {"strict", AIGW_ARG_FLAG, AT(opt.strict), NULL,
-      "stop at the first bad line, with status 1"},
-     {NULL, 0, 0, NULL, NULL}};
+static const aigw_arg_t rows[] = {{"cpu-before", AIGW_ARG_DECIMAL, AT(cpu[0]),
+                                   "PERCENT",
+                                   "CPU in use before, as measured elsewhere"},
+                                  {"cpu-after", AIGW_ARG_DECIMAL, AT(cpu[1]),
+                                   "PERCENT", "and after"},
+                                  {NULL, 0, 0, NULL, NULL}};
 
 aigw_exit_t aigw_command_perf(int argc, char **argv, apr_pool_t *pool)
 {
@@ -440,7 +439,8 @@ aigw_exit_t aigw_command_perf(int argc, char **argv, apr_pool_t *pool)
                                      "aigw-calc perf before.log after.log",
                                      rows,
                                      2,
-                                     2};
+                                     2,
+                                     1};
     aigw_exit_t end;
     aigw_rc_t rc;
     work_t w;

@@ -461,7 +461,8 @@ aigw_exit_t aigw_command_providers(int argc, char **argv, apr_pool_t *pool)
         "aigw-calc providers providers.json usage.log",
         rows,
         1,
-        10000};
+        10000,
+        1};
     work_t w;
     aigw_rc_t rc;
 

@@ -256,6 +256,7 @@ static const aigw_args_t args =
      "aigw-calc servers --peak=10000 --capacity=3210 --gain=31",
      rows,
      0,
+     0,
      0};
 
 static const char *check(const work_t *w)

@@ -39,6 +39,9 @@ aigw_exit_t aigw_command_providers(int argc, char **argv, apr_pool_t *pool);
 /** A month's bill of one tenant. */
 aigw_exit_t aigw_command_invoice(int argc, char **argv, apr_pool_t *pool);
 
+/** What this month will have cost. */
+aigw_exit_t aigw_command_forecast(int argc, char **argv, apr_pool_t *pool);
+
 /**
  * Load a price file, telling on standard error what is wrong with it.
  * @return the catalog, NULL on failure

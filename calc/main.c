@@ -21,7 +21,8 @@ static const struct {
                 {"servers", aigw_command_servers},
                 {"breakeven", aigw_command_breakeven},
                 {"providers", aigw_command_providers},
-                {"invoice", aigw_command_invoice}};
+                {"invoice", aigw_command_invoice},
+                {"forecast", aigw_command_forecast}};
 
 #define N_COMMANDS ((int)(sizeof(commands) / sizeof(commands[0])))
 

@@ -56,6 +56,9 @@ class Sessions(unittest.TestCase):
     def test_bills_of_a_month(self):
         self.play("invoice.txt")
 
+    def test_what_a_month_will_have_cost(self):
+        self.play("forecast.txt")
+
 
 def evaluate(formula, inputs):
     names = {name: F(value["value"] if isinstance(value, dict) else value)
@@ -318,6 +321,41 @@ class Names(unittest.TestCase):
         rows = list(csv.DictReader(io.StringIO(done.out)))
         self.assertEqual(len(rows), 1)
         self.assertEqual(rows[0]['output_=a","b":"\\u000a'], "8")
+
+
+class Forecast(unittest.TestCase):
+    T = {2: 12706, 7: 2447, 10: 2262, 29: 2048}
+
+    def test_the_range_is_student_s_in_whole_numbers(self):
+        dice = random.Random(5)
+        for days in (2, 7, 10, 29):
+            costs = [dice.randrange(10**6, 10**8) for _ in range(days)]
+            log = "".join(
+                f'{{"v":1,"ts":"2026-11-{day:02d}T12:00:00Z","usage":'
+                f'"reported","output":1,"cost":"{cost / 10**6:.6f}",'
+                f'"currency":"USD"}}\n'
+                for day, cost in enumerate(costs, 1))
+            done = calc("forecast", "--tz=UTC", "--format=json",
+                        f"--on=2026-11-{days + 1:02d}", "-",
+                        stdin=log.encode())
+            row = json.loads(done.out)["rows"][0]
+            left = 30 - days
+            self.assertEqual((row["days"], row["days_left"]), (days, left))
+            expected = F(sum(costs) * (days + left), days * 10**6)
+            self.assertAlmostEqual(float(row["forecast"]), float(expected),
+                                   places=9)
+            mean = sum(costs) // days
+            variance = sum((cost - mean)**2 for cost in costs)
+            reach = math.isqrt(variance * left * (days + left)
+                               // (days * (days - 1)))
+            reach = reach * self.T[days] // 1000
+            self.assertAlmostEqual(float(row["high"]),
+                                   float(expected) + reach / 10**6, places=5)
+            self.assertAlmostEqual(
+                float(row["low"]),
+                max(float(expected) - reach / 10**6, sum(costs) / 10**6),
+                places=5)
+            self.assertEqual("few_days" in json.loads(done.out), days < 7)
 
 
 class Page(html.parser.HTMLParser):
