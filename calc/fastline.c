@@ -76,9 +76,24 @@ typedef struct {
 
 /* -- the table of keys --------------------------------------------------- */
 
-static apr_uint32_t slot_of(const char *name, apr_size_t n)
+/* Of the first eight bytes, the last two and the length: enough
+ * to tell our names apart. */
+static inline apr_uint32_t slot_of(const char *name, apr_size_t n)
 {
-    return (apr_uint32_t)(aigw_mix_text(name, n, 0) % SLOTS);
+    apr_uint64_t word = 0;
+
+    if (n < 2) {
+        return n ? (apr_uint32_t)(unsigned char)*name : 0;
+    }
+    if (n >= 8) {
+        memcpy(&word, name, 8);
+    }
+    else {
+        word = aigw_mix_load(name, n);
+    }
+    word ^= (apr_uint64_t)(unsigned char)name[n - 1] << 17
+            ^ (apr_uint64_t)(unsigned char)name[n - 2] << 41 ^ n << 50;
+    return (apr_uint32_t)(word * APR_UINT64_C(0x9e3779b97f4a7c15) >> 56);
 }
 
 static void add_key(aigw_fast_t *f, const char *name, kind_t kind,
@@ -866,8 +881,7 @@ static int find_key(fast_line_t *l)
     for (slot = slot_of(name.p, name.n); f->slots[slot];
          slot = (slot + 1) % SLOTS) {
         i = f->slots[slot] - 1;
-        if (f->keys[i].n == name.n
-            && memcmp(f->keys[i].name, name.p, name.n) == 0) {
+        if (is_key(&f->keys[i], start)) {
             return i;
         }
     }

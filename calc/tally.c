@@ -283,7 +283,9 @@ static aigw_rc_t add_usage(aigw_group_t *g, const aigw_usage_t *u)
     aigw_rc_t rc = AIGW_OK;
     size_t i;
 
-    for (i = 0; i < sizeof(rows) / sizeof(rows[0]) && rc == AIGW_OK; i++) {
+    for (i = 0;
+         u->known && i < sizeof(rows) / sizeof(rows[0]) && rc == AIGW_OK;
+         i++) {
         if (aigw_usage_get(u, rows[i].from, &n)) {
             rc = add_count(g, rows[i].to, n);
         }
