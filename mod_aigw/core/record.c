@@ -22,7 +22,7 @@ static const char *const flag_names[AIGW_FLAG_MAX] =
     {"bad_json",  "bad_number",    "cache_outside_prompt",
      "odd_total", "no_end_marker", "encoded_answer",
      "sync",      "usage_hidden",  "reused",
-     "cut",       "drained"};
+     "cut",       "drained",       "other_model"};
 
 void aigw_record_init(aigw_record_t *rec)
 {

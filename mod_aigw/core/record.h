@@ -44,7 +44,9 @@ typedef enum {
                                               the writer sets it itself */
 #define AIGW_FLAG_DRAINED       (1u << 10) /* "drained": read on after the
                                               client had left */
-#define AIGW_FLAG_MAX           11
+#define AIGW_FLAG_OTHER_MODEL   (1u << 11) /* "other_model": passes of
+                                              another model are not counted */
+#define AIGW_FLAG_MAX           12
 
 /** Strings are borrowed: NULL or "" = absent; valid UTF-8 is not required.
  * Times are microseconds; -1 = absent for the counters that may be so.
