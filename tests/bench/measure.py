@@ -124,7 +124,9 @@ def times(workload, seconds):
 
 
 def run(name, workload, seconds, connections, keep_log=None):
-    """One repetition: a fresh simulator and a fresh target."""
+    """One repetition: a fresh simulator and a fresh target. keep_log gets the
+    server's own log: of the last repetition, as logs of several would show
+    the pauses between them as time without requests."""
     kind, _, per = WORKLOADS[workload]
     sim, target = PinnedSim(), None
     try:
@@ -143,7 +145,7 @@ def run(name, workload, seconds, connections, keep_log=None):
         other = max(machine_busy() - busy - used, 0) / took
         time.sleep(0.2)
         if keep_log and target.usage_log():
-            with open(keep_log, "ab") as log:
+            with open(keep_log, "wb") as log:
                 log.write(target.usage_log().read_bytes())
     finally:
         if target:
