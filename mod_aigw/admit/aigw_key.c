@@ -332,6 +332,17 @@ static int append_key(keyfile_t *kf, const args_t *args, const char *key)
                                    NULL));
 }
 
+/* A date of the past is an odd wish, and may be meant. */
+static void warn_past(const char *expires)
+{
+    apr_time_t when;
+
+    if (expires && aigw_key_date(expires, &when) && when <= apr_time_now()) {
+        complain("warning: --expires %s is past: httpd refuses this key",
+                 expires);
+    }
+}
+
 static int run_add(const args_t *given, apr_pool_t *pool)
 {
     char key[64];
@@ -361,6 +372,7 @@ static int run_add(const args_t *given, apr_pool_t *pool)
                 "aigw-key: key %s of tenant %s is in %s; it is not "
                 "shown again. httpd knows it after: apachectl graceful\n",
                 args.id, args.tenant, kf.path);
+        warn_past(args.expires);
     }
     return ok;
 }
@@ -403,21 +415,36 @@ static int run_remove(const args_t *args, apr_pool_t *pool)
     keyfile_t kf;
     row_t row;
 
-    return open_row(&kf, args, &row, pool) && replace_row(&kf, &row, "");
+    if (!open_row(&kf, args, &row, pool) || !replace_row(&kf, &row, "")) {
+        return 0;
+    }
+    fprintf(stderr,
+            "aigw-key: key %s of tenant %s is taken out of %s. It works "
+            "until: apachectl graceful\n",
+            row.key.id, row.key.tenant, kf.path);
+    return 1;
 }
 
 static int run_expire(const args_t *args, apr_pool_t *pool)
 {
+    int never = strcmp(args->expires, "never") == 0;
     keyfile_t kf;
     row_t row;
 
-    return open_row(&kf, args, &row, pool)
-           && replace_row(&kf, &row,
-                          row_text(pool, row.key.id, row.key.tenant,
-                                   hex(pool, row.key.hash, AIGW_KEY_HASH),
-                                   strcmp(args->expires, "never") == 0
-                                       ? NULL
-                                       : args->expires));
+    if (!open_row(&kf, args, &row, pool)
+        || !replace_row(&kf, &row,
+                        row_text(pool, row.key.id, row.key.tenant,
+                                 hex(pool, row.key.hash, AIGW_KEY_HASH),
+                                 never ? NULL : args->expires))) {
+        return 0;
+    }
+    fprintf(stderr,
+            "aigw-key: key %s of tenant %s in %s %s%s. httpd knows it after: "
+            "apachectl graceful\n",
+            row.key.id, row.key.tenant, kf.path,
+            never ? "has no end" : "ends at ", never ? "" : args->expires);
+    warn_past(args->expires);
+    return 1;
 }
 
 /* clang-format off */
@@ -479,6 +506,7 @@ static int check_args(const char *allowed, const args_t *args)
 /* @return 1, or 0 after a complaint */
 static int read_args(int argc, char **argv, args_t *args)
 {
+    static char program[] = "aigw-key";
     static const struct option longs[] = {{"tenant", required_argument, NULL,
                                            't'},
                                           {"id", required_argument, NULL, 'i'},
@@ -488,6 +516,7 @@ static int read_args(int argc, char **argv, args_t *args)
     int c;
 
     memset(args, 0, sizeof(*args));
+    argv[0] = program; /* what getopt's complaints begin with */
     while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
         switch (c) {
         case 't':

@@ -157,6 +157,8 @@ USAGE = {
     ("list", "FILE", "--tenant", "a"): "--tenant makes no sense here",
     ("remove", "FILE"): "--id is missing",
     ("expire", "FILE", "--id", "k1"): "--expires is missing",
+    ("add", "FILE", "--tenant"):
+        "aigw-key: option '--tenant' requires an argument",
 }
 
 
@@ -213,3 +215,33 @@ def test_097_what_cannot_be_opened_is_told(folder):
     done = run("add", folder, "--tenant", "acme", status=1)
     assert f"{folder} cannot be opened: Is a directory" in done.stderr
     assert os.listdir(folder) == []
+
+
+def test_098_every_change_says_when_httpd_knows_it(folder):
+    path = folder / "callers"
+    run("add", path, "--tenant", "acme", "--id", "k1")
+    done = run("expire", path, "--id", "k1", "--expires", "2999-01-01")
+    assert (done.stdout, done.stderr) == (
+        "", f"aigw-key: key k1 of tenant acme in {path} ends at 2999-01-01. "
+        "httpd knows it after: apachectl graceful\n")
+    done = run("expire", path, "--id", "k1", "--expires", "never")
+    assert f"in {path} has no end. httpd knows it after" in done.stderr
+    done = run("remove", path, "--id", "k1")
+    assert (done.stdout, done.stderr) == (
+        "", f"aigw-key: key k1 of tenant acme is taken out of {path}. "
+        "It works until: apachectl graceful\n")
+
+
+def test_099_a_date_of_the_past_is_warned_of(folder):
+    path = folder / "callers"
+    warning = "aigw-key: warning: --expires 2020-01-01 is past: " \
+        "httpd refuses this key\n"
+    done = run("add", path, "--tenant", "acme", "--id", "k1",
+               "--expires", "2020-01-01")
+    assert done.stderr.endswith(warning)
+    assert rows(path)[0][3] == "expires=2020-01-01"
+    done = run("add", path, "--tenant", "acme", "--id", "k2",
+               "--expires", "2999-01-01")
+    assert "warning" not in done.stderr
+    done = run("expire", path, "--id", "k2", "--expires", "2020-01-01")
+    assert done.stderr.endswith(warning)
