@@ -42,6 +42,9 @@ aigw_exit_t aigw_command_invoice(int argc, char **argv, apr_pool_t *pool);
 /** What this month will have cost. */
 aigw_exit_t aigw_command_forecast(int argc, char **argv, apr_pool_t *pool);
 
+/** One page of HTML. */
+aigw_exit_t aigw_command_report(int argc, char **argv, apr_pool_t *pool);
+
 /**
  * Load a price file, telling on standard error what is wrong with it.
  * @return the catalog, NULL on failure

@@ -22,7 +22,8 @@ static const struct {
                 {"breakeven", aigw_command_breakeven},
                 {"providers", aigw_command_providers},
                 {"invoice", aigw_command_invoice},
-                {"forecast", aigw_command_forecast}};
+                {"forecast", aigw_command_forecast},
+                {"report", aigw_command_report}};
 
 #define N_COMMANDS ((int)(sizeof(commands) / sizeof(commands[0])))
 

@@ -59,6 +59,7 @@ static const char general_help[] =
     "           what providers state, and what logs measured\n"
     "  invoice  a month's bill of one tenant\n"
     "  forecast what this month will have cost, with a range\n"
+    "  report   one page of HTML with charts and tables\n"
     "\n"
     "  aigw-calc COMMAND --help    the command's options\n"
     "  aigw-calc --version         the version\n"

@@ -3,6 +3,7 @@
 figures against Python's own fractions."""
 import collections
 import csv
+import decimal
 import fractions
 import html.parser
 import io
@@ -18,7 +19,8 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import BUILD, DATA, HERE, TOP, calc, same, session
+from harness import (BUILD, CALC, DATA, HERE, TOP, calc, environment, same,
+                     session)
 
 CLAIMS = TOP / "conf" / "claims.json"
 F = fractions.Fraction
@@ -425,6 +427,54 @@ class Html(unittest.TestCase):
         self.assertEqual(page.tags["script"], 1)
         self.assertEqual(page.tags["img"], 0)
         self.assertIn(evil, page.cells)
+
+    def test_a_report_is_drawn_by_a_browser_and_its_sums_are_those_of_usage(
+            self):
+        evil = "<b>gpt</b>"
+        lines = [json.dumps({
+            "v": 1, "ts": f"2026-11-{day:02d}T12:00:00Z", "id": f"{day}-{at}",
+            "model": model, "tenant": "acme", "status": 200,
+            "end": "complete", "usage": "reported", "input_uncached": 10 * at,
+            "output": day, "cost": f"0.{day:02d}{at}", "currency": "USD",
+            "total_us": 1000 * day * at})
+            for day in range(1, 11) for at, model in enumerate(
+                (evil, "gpt-4.1", "gemini-2.5-flash"), 1)]
+        log = ("\n".join(lines) + "\n").encode()
+        done = calc("report", "--tz=UTC", "--title=A & B", "-", stdin=log)
+        self.assertEqual((done.status, done.err), (0, ""))
+        page = Page(done.out)
+        self.assertEqual((page.links, page.tags["b"]), ([], 0))
+        self.assertIn("<title>A &amp; B</title>", done.out)
+        self.assertEqual(page.tags["table"], 3)
+        self.assertEqual(page.tags["tr"], 3 * 2 + 10 + 3 + 1)
+        bars = re.findall(r'<rect class="k\d" x="\d+" y="\d+" width="(\d+)" '
+                          r'height="(\d+)"', done.out)
+        self.assertEqual(sum(height == "200" for _, height in bars), 1)
+        total = json.loads(calc("usage", "--tz=UTC", "--format=json",
+                                "--by=day", "-", stdin=log).out)["total"]
+        # below each of three tables, and in the row of the one tenant
+        self.assertEqual(done.out.count(
+            f"{decimal.Decimal(total['cost_USD']):.6f}"), 4)
+        with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+            path = pathlib.Path(folder) / "report.html"
+            path.write_text(done.out.replace("</body>",
+                                             SORT % 7 + "</body>"))
+            seen = in_browser(path, folder)
+        if seen:
+            body = seen[0].split("<tbody>")[1].split("</tbody>")[0]
+            days = [cells[:10] for cells in Page(body).cells[::8]]
+            self.assertEqual(days, [f"2026-11-{day:02d}"
+                                    for day in range(10, 0, -1)])
+
+    def test_a_report_of_nothing_is_a_page(self):
+        done = calc("report", "-")
+        self.assertEqual((done.status, done.err), (0, ""))
+        self.assertEqual(Page(done.out).tags["table"], 0)
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([str(CALC), "report", "usage.log"],
+                                  stdout=full, stderr=subprocess.PIPE,
+                                  cwd=DATA, env=environment(), check=False)
+        self.assertEqual(done.returncode, 5)
 
     def test_a_bill_is_drawn_and_sorted_by_a_browser(self):
         done = calc("invoice", "--tenant=globex", "--month=2026-11",
