@@ -34,6 +34,11 @@ aigw_catalog_t *aigw_command_catalog(const char *path, apr_pool_t *pool)
 
     if (aigw_catalog_load(&cat, path, pool, &err) != APR_SUCCESS) {
         fprintf(stderr, "aigw-calc: %s\n", aigw_text_safe(pool, err));
+        if (strcmp(path, AIGW_PRICES_FILE) == 0) {
+            fputs("aigw-calc: this is where the installed price file should "
+                  "be; --prices FILE names another\n",
+                  stderr);
+        }
         return NULL;
     }
     return cat;

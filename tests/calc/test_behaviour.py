@@ -305,10 +305,26 @@ class Program(unittest.TestCase):
         done = calc("--version")
         self.assertRegex(done.out, r"^aigw-calc \d+\.\d+\.\d+\n$")
 
-    def test_neither_httpd_nor_openssl_is_linked(self):
-        # libtool may have put a script where the program will be
-        program = CALC if CALC.read_bytes()[:4] == b"\x7fELF" \
+    def program(self):
+        """libtool may have put a script where the program will be."""
+        return CALC if CALC.read_bytes()[:4] == b"\x7fELF" \
             else BUILD / ".libs" / "aigw-calc"
+
+    def test_prices_without_a_price_file_say_how_to_name_one(self):
+        installed = re.search(rb"\0(/[^\0\n]*/prices\.json)\0",
+                              self.program().read_bytes())[1].decode()
+        done = calc("prices")
+        if os.path.exists(installed):
+            self.assertEqual((done.status, done.err), (0, ""))
+            return
+        self.assertEqual((done.status, done.out), (3, ""))
+        self.assertIn(f"aigw-calc: {installed}: No such file", done.err)
+        self.assertIn("--prices FILE names another\n", done.err)
+        self.assertNotIn("names another",
+                         calc("prices", "--prices=nothing").err)
+
+    def test_neither_httpd_nor_openssl_is_linked(self):
+        program = self.program()
         linked = subprocess.run(["ldd", str(program)], check=True,
                                 capture_output=True, text=True).stdout
         self.assertIn("libsmartcols", linked)
