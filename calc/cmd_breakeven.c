@@ -125,7 +125,7 @@ static const aigw_arg_t rows[] =
 
 static const aigw_args_t args = {
     "breakeven",
-    "--saving=CUR:AMOUNT [--outlay=CUR:AMOUNT] [OPTION...]",
+    "--saving=CUR:AMOUNT [OPTION...]",
     "When an outlay is paid back by a monthly saving. All amounts are in one\n"
     "currency.\n",
     "aigw-calc breakeven --saving=CNY:4000 --outlay=CNY:20000",

@@ -251,7 +251,7 @@ static const aigw_arg_t rows[] =
 
 static const aigw_args_t args =
     {"servers",
-     "--peak=QPS --capacity=QPS --capacity-after=QPS [OPTION...]",
+     "--peak=QPS --capacity=QPS --gain=PERCENT [OPTION...]",
      "How many machines a gain in capacity saves, in whole machines.\n",
      "aigw-calc servers --peak=10000 --capacity=3210 --gain=31",
      rows,

@@ -494,5 +494,51 @@ class Html(unittest.TestCase):
             self.assertEqual(first[0], "usage")
 
 
+COMPLETE = """
+. "$1"; shift
+aigw-calc() { "$CALC" "$@"; }
+COMP_WORDS=(aigw-calc "$@"); COMP_CWORD=$#
+_aigw_calc; echo "${COMPREPLY[*]}"
+"""
+
+
+class Commands(unittest.TestCase):
+    def complete(self, *words):
+        done = subprocess.run(
+            ["bash", "-c", COMPLETE, "bash",
+             str(TOP / "conf" / "aigw-calc.bash"), *words],
+            env={**environment(), "CALC": str(CALC)}, capture_output=True,
+            text=True, check=True)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def commands(self):
+        return [word for word in self.complete("") if word[0] != "-"]
+
+    def test_the_shell_completes_commands_and_their_options(self):
+        self.assertGreaterEqual(set(self.commands()), {
+            "usage", "prices", "audit", "fx", "perf", "servers", "breakeven",
+            "providers", "invoice", "forecast", "report"})
+        self.assertEqual(self.complete("f"), ["fx", "forecast"])
+        self.assertEqual(self.complete("fx", "--p"), ["--paid=", "--prices="])
+        self.assertEqual(self.complete("perf", "before"), [])
+
+    def test_each_command_has_a_help_and_all_of_it_is_in_the_manual(self):
+        manual = (TOP / "docs" / "aigw-calc.1").read_text().replace("\\-",
+                                                                    "-")
+        for command in self.commands():
+            with self.subTest(command):
+                done = calc(command, "--help")
+                self.assertEqual((done.status, done.err), (0, ""))
+                self.assertTrue(done.out.startswith(
+                    f"Usage: aigw-calc {command} "))
+                self.assertLess(max(map(len, done.out.splitlines())), 80)
+                self.assertIn(f"\n.SS {command}\n", manual)
+                options = re.findall(r"^  (--[a-z-]+)", done.out, re.M)
+                self.assertGreater(len(options), 3)
+                self.assertEqual([option for option in options
+                                  if option not in manual], [])
+
+
 if __name__ == "__main__":
     unittest.main()
