@@ -153,9 +153,9 @@ def test_740_streams_beyond_the_limit_are_refused_and_pages_are_served(
     idle.end()
     pages = Pages(debian)
     offer = Offer(debian, count, as_bytes(
-        debian, "sim:events=40 sim:rate=10")).begin().run(1.5)
+        debian, "sim:events=100 sim:rate=10")).begin().run(1.5)
     singly = [refused_after(debian) for _ in range(100)]
-    offer.run(20)
+    offer.run(40)
     loaded = pages.end()
     assert not offer.failed, offer.failed[:3]
     statuses = offer.statuses()
@@ -180,10 +180,13 @@ def test_740_streams_beyond_the_limit_are_refused_and_pages_are_served(
     show("refusals one by one", singly)
     show("page, idle", idle.times)
     show("page, loaded", loaded)
-    # In the crowd a request waits for the others before it, here for a
-    # machine that also plays all the clients; one by one it does not.
-    assert p(waits, 50) < 0.1
+    # What the gateway takes is in its records. In the crowd a request waits
+    # for the others before it, here for a machine that also plays all the
+    # clients: that figure is for reading, and one by one there is no such
+    # wait.
+    assert p(own, 50) < 0.002
     assert p(own, 99) < 0.01
+    assert p(waits, 50) < 1
     assert p(singly, 99) < 0.1
     assert not idle.failed and not pages.failed
     assert p(loaded, 99) < 0.25
