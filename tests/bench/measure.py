@@ -12,7 +12,7 @@ import urllib.request
 
 import targets
 from harness import paths
-from harness.sim import KEY, Sim
+from harness.sim import Sim
 
 LOAD = paths.BUILD / "tests" / "bench" / "load"
 COUNTER = paths.BUILD / "tests" / "bench" / ".libs" / "count_calls.so"
