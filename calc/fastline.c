@@ -10,6 +10,7 @@
  */
 #include <stddef.h>
 #include <apr_strings.h>
+#include "digits.h"
 #include "fastline.h"
 #include "mix.h"
 #include "scanfast.h"
@@ -464,32 +465,6 @@ static int literal(fast_line_t *l, const char *word, apr_size_t n)
     return 1;
 }
 
-/* Digits at the beginning of 8 bytes: how many, and as a number. Without a
- * branch for each, as their number is what no processor guesses. */
-static inline unsigned eight_digits(const char *p, apr_uint64_t *value)
-{
-    const apr_uint64_t ones = APR_UINT64_C(0x0101010101010101);
-    apr_uint64_t x, other;
-    unsigned n;
-
-    memcpy(&x, p, 8);
-    x ^= ones * 0x30;
-    other = (x | (x + ones * 0x76)) & ones * 0x80;
-    n = other ? (unsigned)__builtin_ctzll(other) / 8 : 8;
-    if (n == 0) {
-        return 0;
-    }
-    x <<= (8 - n) * 8;
-    x = x * 10 + (x >> 8); /* pairs, in every other byte */
-    *value = ((x & APR_UINT64_C(0x000000ff000000ff))
-                  * APR_UINT64_C(0x000f424000000064)
-              + (x >> 16 & APR_UINT64_C(0x000000ff000000ff))
-                    * APR_UINT64_C(0x0000271000000001))
-             >> 32;
-    *value &= 0xffffffff;
-    return n;
-}
-
 static unsigned count_digits(const char *p, const char *end,
                              apr_uint64_t *value)
 {
@@ -511,8 +486,8 @@ static inline int read_integer(fast_line_t *l, apr_uint64_t *value)
 {
     const char *start = l->p;
     unsigned n;
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    n = eight_digits(start, value);
+#ifdef AIGW_DIGITS_8
+    n = aigw_digits_8(start, value);
     if (n == 8) {
         n = count_digits(start, l->end, value);
     }

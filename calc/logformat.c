@@ -8,6 +8,7 @@
  */
 #include <stddef.h>
 #include <apr_strings.h>
+#include "digits.h"
 #include "logformat.h"
 #include "scanfast.h"
 
@@ -435,6 +436,14 @@ static char *field_end(const field_t *d, char *p, char *end)
     if (d->n_until == 0) {
         return end;
     }
+    if (d->take == TAKE_TIME && end - p > CLF_TIME
+        && (apr_size_t)(end - p) >= CLF_TIME + d->n_until) {
+        memcpy(&word, p + CLF_TIME, 8);
+        if (p[CLF_TIME - 1] == ']' && d->n_until <= 8
+            && ((word ^ d->word) & d->mask) == 0) {
+            return p + CLF_TIME;
+        }
+    }
     for (;; p++) {
         p = scan_for(p, end, d->until[0]);
         if (p == end) {
@@ -583,7 +592,16 @@ static int read_digits(const char *p, apr_size_t n, apr_int64_t *value)
 {
     apr_int64_t sum = 0;
     apr_size_t i;
+#ifdef AIGW_DIGITS_8
+    apr_uint64_t few;
 
+    if (n < 8) {
+        if (n > 0 && aigw_digits_8(p, &few) == n) {
+            *value = (apr_int64_t)few;
+            return 1;
+        }
+    }
+#endif
     if (n == 0 || n > 18) {
         return 0;
     }

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes logs for tests/bench/calc: `make_log KIND BYTES` writes whole lines
- * of at least so many bytes to standard output.  KIND is usage (the lines of
- * the module, by its own writer), json (the same with keys in any order and
- * blanks between) or combined (an access log).  The same arguments give the
- * same bytes.
+ * Helps tests/bench/calc: `make_log peak PROGRAM ARG...` runs a program and
+ * says on standard error how many KiB it took at its peak, which a larger
+ * program that starts another cannot see.  `make_log KIND BYTES` writes whole
+ * lines of at least so many bytes to standard output.  KIND is usage (the
+ * lines of the module, by its own writer), json (the same with keys in any
+ * order and blanks between) or combined (an access log).  The same arguments
+ * give the same bytes.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "record.h"
 
 #define START APR_TIME_C(1764547200000000) /* 2025-12-01 */
@@ -149,12 +154,35 @@ static apr_size_t combined_line(apr_uint64_t number, char *buf)
                  second / 60 % 60, second % 60, next(90000), ONE_OF(agents));
 }
 
+static int run_and_tell_peak(char **argv)
+{
+    struct rusage used;
+    int status = 1;
+    pid_t child = fork();
+
+    if (child == 0) {
+        execv(argv[0], argv);
+        perror(argv[0]);
+        _exit(127);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child
+        || getrusage(RUSAGE_CHILDREN, &used) != 0) {
+        perror("make_log");
+        return 1;
+    }
+    fprintf(stderr, "%ld\n", used.ru_maxrss);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
 int main(int argc, char **argv)
 {
     char line[2 * AIGW_RECORD_MAX];
     apr_uint64_t want = 0, have = 0, number;
     apr_size_t (*make)(apr_uint64_t, char *) = NULL;
 
+    if (argc > 2 && strcmp(argv[1], "peak") == 0) {
+        return run_and_tell_peak(argv + 2);
+    }
     if (argc == 3) {
         want = strtoull(argv[2], NULL, 10);
         make = strcmp(argv[1], "usage") == 0      ? usage_line
@@ -163,7 +191,9 @@ int main(int argc, char **argv)
                                                   : NULL;
     }
     if (!make) {
-        fputs("usage: make_log usage|json|combined BYTES\n", stderr);
+        fputs("usage: make_log usage|json|combined BYTES\n"
+              "       make_log peak PROGRAM ARG...\n",
+              stderr);
         return 2;
     }
     for (number = 1; have < want; number++) {
