@@ -36,6 +36,12 @@ static inline int aigw_answer_is_text(const aigw_jsonscan_value_t *v)
         }                                                      \
     } while (0)
 
+/** 1 if the event that ends is whole; a cut may have broken it off. */
+static inline int aigw_answer_whole(const aigw_meter_t *m)
+{
+    return aigw_jsonscan_state(&m->json) == AIGW_JSONSCAN_WHOLE;
+}
+
 /** What event_start() does in each dialect. The counts themselves begin anew
  * with each usage object. */
 static inline void aigw_answer_event_start(aigw_meter_t *m)

@@ -326,7 +326,7 @@ static void event_end(aigw_meter_t *m)
     if (s->type == T_ERROR && !s->event_error) {
         aigw_answer_error(m, 0, "error", 5);
     }
-    m->seen.saw_end |= s->type == T_STOP && m->whole;
+    m->seen.saw_end |= s->type == T_STOP && aigw_answer_whole(m);
     s->have &= ~PASS_BITS;
     if (s->no_adds) {
         for (i = R_ADDED; i < R_ADDED + 6; ++i) {

@@ -81,7 +81,7 @@ static void event_end(aigw_meter_t *m)
     aigw_dialect_state_t *s = &m->state;
 
     m->seen.saw_content |= !s->event_error;
-    m->seen.saw_end |= s->type && m->whole;
+    m->seen.saw_end |= s->type && aigw_answer_whole(m);
     if (aigw_answer_merge(s)) {
         s->usage_last = s->type & 1;
     }

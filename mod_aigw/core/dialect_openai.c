@@ -274,15 +274,25 @@ static void take(void *ctx, int field, const aigw_jsonscan_value_t *v)
 
 /* ---- events ------------------------------------------------------------- */
 
+/* A code alone, in an event that brought nothing else, is an error. */
+static void judge_own_code(aigw_meter_t *m)
+{
+    aigw_dialect_state_t *s = &m->state;
+
+    if (aigw_answer_whole(m) && !s->event_choice && !s->event_usage
+        && !s->event_error) {
+        aigw_answer_error(m, 1, s->word, strlen(s->word));
+    }
+}
+
 static void event_end(aigw_meter_t *m)
 {
     aigw_dialect_state_t *s = &m->state;
 
-    if (s->word[0] != '\0' && m->whole && !s->event_choice && !s->event_usage
-        && !s->event_error) {
-        aigw_answer_error(m, 1, s->word, strlen(s->word));
+    if (s->word[0] != '\0') {
+        judge_own_code(m);
     }
-    if (aigw_openai_merge(m)) {
+    if (s->usage_whole && aigw_openai_merge(m)) {
         s->usage_last = !s->event_choice && m->seen.finish[0] != '\0';
     }
 }

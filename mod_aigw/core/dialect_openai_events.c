@@ -364,13 +364,13 @@ static void event_end(aigw_meter_t *m)
     aigw_dialect_state_t *s = &m->state;
     int last = s->type >= T_END && s->type <= T_FAILED;
 
-    if (m->whole) {
+    if (aigw_answer_whole(m)) {
         find_error(m);
     }
     if (!s->event_error && s->type != T_IDLE) {
         m->seen.saw_content = 1;
     }
-    if (m->whole && (last || m->kind == AIGW_METER_JSON)) {
+    if (aigw_answer_whole(m) && (last || m->kind == AIGW_METER_JSON)) {
         m->seen.saw_end |= last;
         if (s->choice_finish[0] != '\0') {
             memcpy(m->seen.finish, s->choice_finish, sizeof(m->seen.finish));

@@ -155,7 +155,6 @@ static int settle_event(aigw_meter_t *m)
     }
     if (end == AIGW_JSONSCAN_WHOLE
         || (end == AIGW_JSONSCAN_OPEN && m->finished)) {
-        m->whole = end == AIGW_JSONSCAN_WHOLE;
         m->answer->event_end(m);
     }
     return end == AIGW_JSONSCAN_WHOLE && m->state.event_usage

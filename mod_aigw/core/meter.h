@@ -90,7 +90,6 @@ struct aigw_meter_t {
                                 ended an event kept from the client */
     unsigned finished:1;
     unsigned cut:1;          /* the body ended before its end */
-    unsigned whole:1;        /* the event that ends is whole */
     unsigned char n_head;
     char head[8];            /* the beginning of plain data */
     apr_size_t kept;         /* bytes given to keep() and not yet decided */

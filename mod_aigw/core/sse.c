@@ -45,7 +45,6 @@ static aigw_sse_token_t end_event(aigw_sse_t *s)
 {
     s->in_event = 0;
     s->lines = 0;
-    s->bare = 0;
     return AIGW_SSE_END;
 }
 
@@ -101,13 +100,13 @@ static int start_value(aigw_sse_t *s)
  * to be reported first */
 static inline int start_field(aigw_sse_t *s, const char **at, const char *end)
 {
-    if (s->bare) {
-        return start_value(s);
-    }
-    if (end - *at > 5 && memcmp(*at, "data:", 5) == 0) {
+    if (end - *at > 5 && memcmp(*at, "data:", 5) == 0 && s->in_event != 2) {
         *at += 5;
         *at += **at == ' ';
         return start_value(s);
+    }
+    if (s->in_event == 2) {
+        return start_value(s); /* all of the line is data */
     }
     s->name = 0;
     s->state = ST_NAME;
@@ -136,13 +135,15 @@ aigw_sse_token_t aigw_sse_next(aigw_sse_t *s, const char **p, const char *end,
                 }
                 break;
             }
-            if (*at == ':' && !s->bare) {
+            if (*at == ':' && s->in_event != 2) {
                 s->state = ST_OTHER;
                 break;
             }
             if (!s->in_event) {
                 s->in_event = 1;
-                s->bare = s->bare_json && *at == '{';
+                if (s->bare_json && *at == '{') {
+                    s->in_event = 2;
+                }
                 if (s->tell_start) {
                     *p = at;
                     return AIGW_SSE_START;

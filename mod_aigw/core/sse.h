@@ -27,13 +27,13 @@ typedef struct {
     unsigned char state;
     unsigned char name;     /* bytes of "data" matched, or of the mark */
     unsigned char after_cr; /* an LF that comes next belongs to that CR */
-    unsigned char in_event; /* a field of an event was seen */
+    unsigned char in_event; /* 1: a field of an event was seen; 2: a bare
+                               object was */
     unsigned char lines;    /* data lines of this event: 0, 1, 2 = more */
     unsigned char tell_start;
     unsigned char bare_json; /* 1: a line that begins like an object where no
                                 event is open begins one, whose data is all
                                 lines up to a blank one; the user sets it */
-    unsigned char bare;      /* in such an event */
 } aigw_sse_t;
 
 /** @param tell_start 1 if AIGW_SSE_START is wanted */

@@ -76,6 +76,9 @@ static void feed(void *ctx, const char *p, size_t n)
 /* ---- what was seen, as text --------------------------------------------- */
 
 static size_t say(char *buf, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static size_t say(char *buf, size_t size, const char *format, ...)
 {
     va_list args;
     int n;
