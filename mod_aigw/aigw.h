@@ -98,8 +98,11 @@ struct aigw_exchange_t {
     const aigw_server_t *sconf;
     const aigw_dir_t *dconf;
     aigw_identity_t who;
-    const aigw_endpoint_t *endpoint;
+    aigw_match_t match;          /* what is called, in which language */
+    const aigw_endpoint_t *endpoint; /* of it; NULL: not known yet */
     const aigw_dialect_t *dialect; /* of the caller */
+    const char *target;          /* what the upstream is sent behind its
+                                    URL's path; r->pool */
     const aigw_model_row_t *row; /* whose candidates may be tried */
     apr_uint32_t tried;          /* bit per candidate that was */
     aigw_upstream_t *upstream;   /* the one that is being tried */
@@ -168,6 +171,7 @@ struct aigw_exchange_t {
     aigw_record_t rec;           /* strings from r->pool */
     const char *why;             /* detail of a failure, for the error log;
                                     r->pool; NULL: none */
+    apr_time_t *key_warned;      /* of the upstream; NULL: none yet */
     const char *passed_over;     /* upstreams that failed before the one that
                                     was settled on; r->pool; NULL: none */
     apr_time_t entered;          /* the handler began */
@@ -217,6 +221,11 @@ int aigw_handler(request_rec *r);
 
 /** The exchange of a request, NULL if it has none. */
 aigw_exchange_t *aigw_exchange_of(request_rec *r);
+
+/* -- local.c -------------------------------------------------------------- */
+
+/** Answer an endpoint that no upstream is asked for (GET /models). */
+int aigw_local_answer(aigw_exchange_t *x);
 
 /* -- refuse.c ------------------------------------------------------------- */
 

@@ -22,6 +22,8 @@
 #include "upstream/request.h"
 #include "upstream/upconn.h"
 #include "body.h"
+#include "core/jsontext.h"
+#include "core/multipart.h"
 
 aigw_exchange_t *aigw_exchange_of(request_rec *r)
 {
@@ -119,6 +121,9 @@ static aigw_reason_t identify(aigw_exchange_t *x)
     aigw_reason_t why;
 
     if (x->dconf->engine != 1 || x->dconf->prefix == NULL) {
+        aigw_rlog(x->r, x->id, AIGWNO(0302), APLOG_INFO, 0,
+                  "SetHandler aigw where AIGWEngine is not On: %s",
+                  ap_escape_logitem(x->r->pool, x->r->uri));
         return AIGW_REASON_NOT_FOUND; /* SetHandler alone opens nothing */
     }
     why = aigw_identify(x->r, aigw_config_keys(x->r), x->r->request_time,
@@ -128,19 +133,29 @@ static aigw_reason_t identify(aigw_exchange_t *x)
     return why;
 }
 
-/* The path below the Location, which must be one of the dialect's own. */
-static aigw_reason_t find_endpoint(aigw_exchange_t *x)
+/* What is called, by the path below the Location: known before the caller is,
+ * so that a refusal is in the caller's language. */
+static void match_endpoint(aigw_exchange_t *x)
 {
-    apr_size_t n = strlen(x->dconf->prefix);
+    const char *prefix = x->dconf->prefix;
+    apr_size_t n = prefix ? strlen(prefix) : 0;
 
-    if (strncmp(x->r->uri, x->dconf->prefix, n) != 0) {
-        return AIGW_REASON_NOT_FOUND;
+    if (prefix && strncmp(x->r->uri, prefix, n) == 0
+        && aigw_endpoint_match(x->r->uri + n, x->r->args, &x->match)
+               == AIGW_OK) {
+        x->endpoint = x->match.endpoint;
+        x->rec.api = aigw_api_name(x->endpoint->api);
     }
-    x->endpoint = aigw_dialect_endpoint(x->dialect, x->r->uri + n);
+    if (x->match.dialect) {
+        x->dialect = x->match.dialect;
+    }
+}
+
+static aigw_reason_t check_endpoint(aigw_exchange_t *x)
+{
     if (x->endpoint == NULL) {
         return AIGW_REASON_NOT_FOUND;
     }
-    x->rec.api = aigw_api_name(x->endpoint->api);
     if (strcmp(x->r->method, x->endpoint->method) != 0) {
         apr_table_setn(x->r->headers_out, "Allow", x->endpoint->method);
         return AIGW_REASON_METHOD;
@@ -174,14 +189,17 @@ static aigw_reason_t admit(aigw_exchange_t *x)
 static aigw_reason_t scan_body(aigw_exchange_t *x)
 {
     aigw_reqbody_t *rb = apr_pcalloc(x->r->pool, sizeof(*rb));
-    aigw_body_fault_t fault = aigw_reqbody_scan(x->body.p, x->body.n, rb);
+    aigw_body_fault_t fault =
+        aigw_reqbody_read(&x->match,
+                          apr_table_get(x->r->headers_in, "Content-Type"),
+                          x->body.p ? x->body.p : "", x->body.n, rb);
 
     x->req = rb;
     if (rb->model[0]) {
         x->rec.model = rb->model;
     }
     if (fault == AIGW_BODY_OK) {
-        x->rec.stream = rb->stream;
+        x->rec.stream = rb->stream || x->endpoint->streams;
         return AIGW_REASON_NONE;
     }
     return fault == AIGW_BODY_DUPLICATE  ? AIGW_REASON_DUPLICATE_KEY
@@ -191,42 +209,38 @@ static aigw_reason_t scan_body(aigw_exchange_t *x)
            : AIGW_REASON_BAD_FIELD;
 }
 
-/* A name as JSON text with its quotes. */
-static aigw_slice_t quoted(apr_pool_t *p, const char *name)
+/* In a form the model's name stands bare; in a path it is no edit. */
+static aigw_slice_t renamed(aigw_exchange_t *x, const char *remote)
 {
-    char *q, *out = apr_palloc(p, strlen(name) * 6 + 3);
+    aigw_slice_t none = { NULL, 0 };
 
-    q = out;
-    *q++ = '"';
-    for (; *name; name++) {
-        if (*name == '"' || *name == '\\') {
-            *q++ = '\\';
-            *q++ = *name;
-        }
-        else if ((unsigned char)*name < 0x20) {
-            q += apr_snprintf(q, 7, "\\u%04x", (unsigned char)*name);
-        }
-        else {
-            *q++ = *name;
-        }
+    if (remote == NULL || x->req->model_len == 0
+        || strcmp(remote, x->req->model) == 0) {
+        return none;
     }
-    *q++ = '"';
-    return aigw_slice(out, (apr_size_t)(q - out));
+    if (x->endpoint->model == AIGW_MODEL_FORM
+        && aigw_multipart_is(apr_table_get(x->r->headers_in,
+                                           "Content-Type"))) {
+        return aigw_slice(remote, strlen(remote));
+    }
+    remote = aigw_jsontext(x->r->pool, remote);
+    return aigw_slice(remote, strlen(remote));
 }
 
 static aigw_reason_t build(aigw_exchange_t *x, const char *remote)
 {
     aigw_edit_t edits[AIGW_REQBODY_EDITS];
-    aigw_slice_t rename = { NULL, 0 };
+    char target[AIGW_TARGET_MAX];
     int ask = x->endpoint->ask_usage && x->upstream->ask_usage;
     int n;
 
-    if (remote && strcmp(remote, x->req->model) != 0) {
-        rename = quoted(x->r->pool, remote);
+    if (aigw_endpoint_target(&x->match, remote, target) == 0) {
+        return AIGW_REASON_BAD_FIELD;
     }
+    x->target = apr_pstrdup(x->r->pool, target);
     x->want_usage = x->req->include_usage == 1;
     x->withhold = ask && x->req->stream && !x->want_usage;
-    n = aigw_reqbody_edits(x->req, ask, rename, edits);
+    n = aigw_reqbody_edits(x->req, ask, renamed(x, remote), edits);
     return aigw_request_build(x, edits, n) == AIGW_OK
            ? AIGW_REASON_NONE : AIGW_REASON_INTERNAL;
 }
@@ -237,6 +251,7 @@ static int enter_upstream(aigw_exchange_t *x, aigw_upstream_t *up)
     leave_upstream(x);
     x->upstream = up;
     x->rec.upstream = up->name;
+    x->key_warned = &up->rt->key_warned;
     x->counted_up = 1;
     return apr_atomic_inc32(&up->rt->active) < (apr_uint32_t)up->max
            || up->max == 0;
@@ -248,7 +263,8 @@ static aigw_reason_t pick(aigw_exchange_t *x, int retry, apr_time_t now)
     const aigw_candidate_t *cand;
     int full = 0;
 
-    while ((cand = aigw_choose_next(x->row, &x->tried, retry, now))) {
+    while ((cand = aigw_choose_next(x->row, x->dialect, &x->tried, retry,
+                                    now))) {
         if (enter_upstream(x, cand->upstream)) {
             return build(x, cand->remote);
         }
@@ -328,8 +344,10 @@ static aigw_reason_t prepare(aigw_exchange_t *x)
 {
     aigw_reason_t why;
 
+    match_endpoint(x);
     if ((why = identify(x)) != AIGW_REASON_NONE
-        || (why = find_endpoint(x)) != AIGW_REASON_NONE
+        || (why = check_endpoint(x)) != AIGW_REASON_NONE
+        || x->endpoint->local
         || (why = check_head(x)) != AIGW_REASON_NONE
         || (why = admit(x)) != AIGW_REASON_NONE
         || (why = aigw_body_read(x)) != AIGW_REASON_NONE
@@ -387,7 +405,13 @@ int aigw_handler(request_rec *r)
         return HTTP_INTERNAL_SERVER_ERROR;
     }
     x = enter(r);
+    if (x == NULL) {
+        return HTTP_INTERNAL_SERVER_ERROR;
+    }
     why = prepare(x);
     x->rec.own_us = apr_time_now() - x->entered - x->body_wait;
-    return why == AIGW_REASON_NONE ? start(x) : aigw_refuse(x, why, NULL);
+    if (why != AIGW_REASON_NONE) {
+        return aigw_refuse(x, why, NULL);
+    }
+    return x->endpoint->local ? aigw_local_answer(x) : start(x);
 }

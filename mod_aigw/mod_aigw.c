@@ -65,6 +65,15 @@ static int map_to_storage(request_rec *r)
                                                                 : DECLINED;
 }
 
+/* AIGWEngine On says enough; SetHandler aigw beside it is welcome. */
+static int fixups(request_rec *r)
+{
+    if (r->handler == NULL && aigw_config_dir(r)->engine == 1) {
+        r->handler = "aigw";
+    }
+    return DECLINED;
+}
+
 /* Before mod_log_config, so that the notes are there for its formats. */
 static int log_transaction(request_rec *r)
 {
@@ -96,6 +105,7 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_translate_name(translate_name, NULL, NULL,
                            APR_HOOK_REALLY_FIRST);
     ap_hook_map_to_storage(map_to_storage, NULL, NULL, APR_HOOK_FIRST);
+    ap_hook_fixups(fixups, NULL, NULL, APR_HOOK_LAST);
     ap_hook_handler(aigw_handler, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_log_transaction(log_transaction, NULL, NULL, APR_HOOK_FIRST);
 }

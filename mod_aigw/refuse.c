@@ -40,7 +40,7 @@ static void set_fields(aigw_exchange_t *x, const aigw_reason_info_t *info,
 {
     request_rec *r = x->r;
 
-    aigw_downstream_status(r, info->status);
+    aigw_downstream_status(r, aigw_dialect_status(x->dialect, info));
     ap_set_content_type(r, x->dialect->error_type);
     ap_set_content_length(r, (apr_off_t)n);
     apr_table_setn(r->headers_out, "x-request-id", x->id);
@@ -62,7 +62,7 @@ static void note_refusal(aigw_exchange_t *x, const aigw_reason_info_t *info)
                      : x->why ? AIGW_END_ERROR : AIGW_END_REFUSED;
         x->rec.reason = info->reason;
     }
-    x->rec.status = info->status;
+    x->rec.status = aigw_dialect_status(x->dialect, info);
     x->rec.error = info->code ? info->code : info->word;
 }
 

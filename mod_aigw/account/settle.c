@@ -82,10 +82,35 @@ static void write_line(const aigw_exchange_t *x)
     }
 }
 
+/* A provider that refuses the host's key looks to a caller as if its own were
+ * wrong. */
+static void log_refused_key(const aigw_exchange_t *x)
+{
+    apr_time_t now = apr_time_now(), last;
+    apr_time_t *warned = x->key_warned;
+
+    if (warned == NULL || (x->rec.upstream_status != 401
+                           && x->rec.upstream_status != 403)) {
+        return;
+    }
+    last = __atomic_load_n(warned, __ATOMIC_RELAXED);
+    if (last + apr_time_from_sec(60) > now
+        || !__atomic_compare_exchange_n(warned, &last, now, 0,
+                                        __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
+        return;
+    }
+    aigw_rlog(x->r, x->id, AIGWNO(0403), APLOG_WARNING, 0,
+              "upstream %s refuses its key: status %d; see its key= (the "
+              "caller sees this status too)", x->upstream->name,
+              x->rec.upstream_status);
+}
+
 /* An upstream's failure is the administrator's to know of; one that another
  * upstream made good is no warning. */
 static void log_failure(const aigw_exchange_t *x)
 {
+    log_refused_key(x);
     if (x->passed_over) {
         aigw_rlog(x->r, x->id, AIGWNO(0402), APLOG_INFO, 0,
                   "tried before upstream %s: %s", x->upstream->name,
@@ -109,6 +134,10 @@ void aigw_settle(aigw_exchange_t *x)
     if (x->rec.end == AIGW_END_NONE) {
         x->rec.end = AIGW_END_ERROR;
         x->rec.reason = AIGW_REASON_INTERNAL;
+    }
+    if (x->rec.end == AIGW_END_COMPLETE && (x->gone || x->c->aborted)) {
+        x->rec.end = AIGW_END_CLIENT_ABORT; /* its last bytes went nowhere */
+        x->rec.reason = AIGW_REASON_CLIENT_GONE;
     }
     take_seen(x);
     set_cost(x);

@@ -10,6 +10,7 @@
 #include "upstream/tls.h"
 
 #include <arpa/inet.h>
+#include <unistd.h>
 #include <apr_file_info.h>
 #include <apr_strings.h>
 #include <http_core.h>
@@ -193,29 +194,70 @@ static int check_prices(aigw_main_t *conf, apr_pool_t *pconf, server_rec *s)
 }
 
 /* As mod_log_config does for its files: the folder has to be there. */
+static apr_filetype_e file_type(const char *path, apr_pool_t *ptemp)
+{
+    apr_finfo_t info;
+
+    return apr_stat(&info, path, APR_FINFO_TYPE, ptemp) == APR_SUCCESS
+               ? info.filetype
+               : APR_NOFILE;
+}
+
+/* The program of "|/usr/bin/rotatelogs ...": a graceful restart that finds it
+ * missing would end the running httpd. */
+static const char *check_program(const char *spec, apr_pool_t *ptemp)
+{
+    char **argv;
+    const char *line = spec + 1;
+
+    while (*line == '|' || *line == '$' || *line == ' ') {
+        line++;
+    }
+    if (apr_tokenize_to_argv(line, &argv, ptemp) != APR_SUCCESS || !argv[0]) {
+        return "it names no program";
+    }
+    if (*argv[0] == '/' && access(argv[0], X_OK) != 0) {
+        return apr_pstrcat(ptemp, "there is no program ", argv[0],
+                           " that may be run", NULL);
+    }
+    return NULL;
+}
+
+static const char *check_log(const char *spec, apr_pool_t *ptemp)
+{
+    const char *path, *folder;
+
+    if (*spec == '|') {
+        return check_program(spec, ptemp);
+    }
+    path = ap_server_root_relative(ptemp, spec);
+    folder = ap_make_dirstr_parent(ptemp, path);
+    if (file_type(folder, ptemp) != APR_DIR) {
+        return apr_pstrcat(ptemp, "there is no folder ", folder, NULL);
+    }
+    return file_type(path, ptemp) == APR_DIR ? "it is a folder" : NULL;
+}
+
 static int check_logs(server_rec *s, apr_pool_t *ptemp)
 {
     const char *done = NULL;
     int faults = 0;
 
     for (; s; s = s->next) {
-        const char *spec = aigw_config_server(s)->log_spec, *folder;
-        apr_finfo_t info;
+        const char *spec = aigw_config_server(s)->log_spec, *why;
 
         /* Hosts without a log of their own share the main server's. */
-        if (!spec || spec == done || *spec == '|') {
+        if (!spec || spec == done) {
             continue;
         }
         done = spec;
-        folder =
-            ap_make_dirstr_parent(ptemp, ap_server_root_relative(ptemp, spec));
-        if (apr_stat(&info, folder, APR_FINFO_TYPE, ptemp) != APR_SUCCESS
-            || info.filetype != APR_DIR) {
+        why = check_log(spec, ptemp);
+        if (why) {
             aigw_slog(s, AIGWNO(0114), FAULT, 0,
-                      "AIGWUsageLog %s: there is no folder %s; allowed is a "
-                      "file in a folder that is there, such as AIGWUsageLog "
+                      "AIGWUsageLog %s: %s; allowed is a file in a folder "
+                      "that is there, or a program, such as AIGWUsageLog "
                       "logs/usage.log",
-                      spec, folder);
+                      spec, why);
             faults++;
         }
     }
@@ -286,10 +328,35 @@ static void warn_upstream(const aigw_upstream_t *up, server_rec *s)
     }
 }
 
+/* A gateway that answers everything with 404 is hardly what was meant. A
+ * Location of the main server may be served by a virtual host's rows. */
+static void warn_places(server_rec *main_s)
+{
+    int i;
+
+    for (i = 0; i < places->nelts; i++) {
+        const aigw_place_t *p = &APR_ARRAY_IDX(places, i, aigw_place_t);
+        const server_rec *s;
+        int rows = aigw_config_server(p->server)->models != NULL;
+
+        for (s = main_s; s && p->server == main_s && !rows; s = s->next) {
+            rows = aigw_config_server((server_rec *)s)->models != NULL;
+        }
+        if (p->dir->engine == 1 && !rows) {
+            aigw_slog(p->server, AIGWNO(0134), APLOG_WARNING, 0,
+                      "%s: AIGWEngine On in <Location %s>: no AIGWModel row "
+                      "serves it, so that every model is answered with 404; "
+                      "write for instance AIGWModel * and an upstream's name",
+                      p->dir->where, p->path);
+        }
+    }
+}
+
 static void warn_all(const aigw_main_t *conf, server_rec *s)
 {
     int i;
 
+    warn_places(s);
     for (i = 0; i < conf->upstreams->nelts; i++) {
         warn_upstream(APR_ARRAY_IDX(conf->upstreams, i, aigw_upstream_t *), s);
     }

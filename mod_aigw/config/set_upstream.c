@@ -75,26 +75,19 @@ static const char *set_dialect(cmd_parms *cmd, aigw_upstream_t *up,
     (void)cmd;
     (void)opt;
     up->dialect = aigw_dialect_find(value);
-    return up->dialect ? NULL : "openai";
+    return up->dialect ? NULL : "openai, anthropic, gemini or ollama";
 }
 
 static const char *set_profile(cmd_parms *cmd, aigw_upstream_t *up,
                                const option_t *opt, const char *value)
 {
-    /* clang-format off */
-    static const char *const words[] = {
-        "deepseek", "gemini", "groq", "llamacpp", "mistral", "moonshot",
-        "ollama", "openrouter", "perplexity", "qwen", "sglang", "vllm",
-        "xai", "zhipu", NULL
-    };
-    /* clang-format on */
-    int choice = aigw_value_choice(value, words);
+    int choice = aigw_value_choice(value, aigw_dialect_profiles);
 
     (void)opt;
     if (choice < 0) {
-        return aigw_value_words(cmd->pool, words);
+        return aigw_value_words(cmd->pool, aigw_dialect_profiles);
     }
-    up->profile = words[choice];
+    up->profile = aigw_dialect_profiles[choice];
     return NULL;
 }
 
@@ -222,10 +215,42 @@ static const char *set_key(cmd_parms *cmd, aigw_upstream_t *up,
     }
     up->key_file = secret.from;
     up->key_open = secret.open_to_others;
-    if (secret.key) {
-        char *line = apr_pstrcat(cmd->pool, "Authorization: Bearer ",
-                                 secret.key, CRLF, NULL);
-        cleanse(secret.key);
+    up->auth_line = secret.key ? secret.key : "";
+    return NULL;
+}
+
+/* The field in which a provider wants its key. */
+static const char *key_field(const aigw_upstream_t *up)
+{
+    if (up->profile && strcmp(up->profile, "azure") == 0) {
+        return "api-key: ";
+    }
+    if (strcmp(up->dialect->language, "anthropic") == 0) {
+        return "x-api-key: ";
+    }
+    return strcmp(up->dialect->language, "gemini") == 0
+               ? "x-goog-api-key: "
+               : "Authorization: Bearer ";
+}
+
+/* What the pairs say together, in whatever order they stood. */
+static const char *finish(cmd_parms *cmd, aigw_upstream_t *up)
+{
+    const aigw_dialect_t *row = aigw_dialect_profile(up->dialect,
+                                                     up->profile);
+    char *key = (char *)up->auth_line, *line;
+
+    if (row == NULL) {
+        return apr_psprintf(cmd->pool,
+                            "AIGWUpstream %s: profile=%s is none of "
+                            "dialect=%s; allowed is a profile of that "
+                            "dialect, or none",
+                            up->name, up->profile, up->dialect->name);
+    }
+    up->dialect = row;
+    if (*key) {
+        line = apr_pstrcat(cmd->pool, key_field(up), key, CRLF, NULL);
+        cleanse(key);
         apr_pool_cleanup_register(cmd->pool, line, cleanse,
                                   apr_pool_cleanup_null);
         up->auth_line = line;
@@ -394,6 +419,9 @@ const char *aigw_config_set_upstream(cmd_parms *cmd, void *dir, int argc,
     fault = set_url(cmd, up, argv[1]);
     if (!fault) {
         fault = set_options(cmd, up, argc, argv);
+    }
+    if (!fault) {
+        fault = finish(cmd, up);
     }
     APR_ARRAY_PUSH(aigw_config_main()->upstreams, aigw_upstream_t *) = up;
     return fault;

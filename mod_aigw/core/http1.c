@@ -98,6 +98,19 @@ static aigw_slice_t trimmed(const char *p, const char *end)
 
 /* name ":" OWS value OWS. A line that begins with white space (obs-fold)
  * has an empty name, and white space before the colon is no token either. */
+/* httpd refuses to send such a value on, and would answer in its own way. */
+static int has_control(const char *p, const char *end)
+{
+    for (; p < end; ++p) {
+        unsigned char c = (unsigned char)*p;
+
+        if ((c < 0x20 && c != '\t') || c == 0x7f) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static aigw_rc_t field_line(aigw_slice_t line, aigw_http1_head_t *head)
 {
     const char *end = line.p + line.n;
@@ -115,6 +128,9 @@ static aigw_rc_t field_line(aigw_slice_t line, aigw_http1_head_t *head)
     head->field[head->n_fields].name =
         aigw_slice(line.p, (apr_size_t)(colon - line.p));
     head->field[head->n_fields].value = trimmed(colon + 1, end);
+    if (has_control(colon + 1, end)) {
+        return AIGW_MALFORMED;
+    }
     ++head->n_fields;
     return AIGW_OK;
 }

@@ -42,6 +42,9 @@ static aigw_meter_kind_t meter_kind(aigw_exchange_t *x,
     if (is_media_type(type, "text/event-stream")) {
         return AIGW_METER_SSE;
     }
+    if (is_media_type(type, "application/x-ndjson")) {
+        return AIGW_METER_NDJSON;
+    }
     return is_media_type(type, "application/json") ? AIGW_METER_JSON
                                                    : AIGW_METER_OFF;
 }
@@ -100,8 +103,8 @@ static aigw_step_t take_head(aigw_exchange_t *x, const aigw_http1_head_t *head,
                               now)) {
         return AIGW_STEP_RETRY;
     }
-    aigw_meter_init(&x->meter, kind, x->upstream->dialect,
-                    x->withhold && kind == AIGW_METER_SSE);
+    aigw_meter_init_for(&x->meter, kind, x->upstream->dialect, x->endpoint,
+                        x->withhold && kind == AIGW_METER_SSE);
     aigw_http1_body_init(&x->frame, head);
     x->rec.upstream_status = head->status;
     x->keep_upstream = head->keep_alive && x->out_at == x->out_n;
@@ -181,6 +184,21 @@ static aigw_step_t head_bytes(aigw_exchange_t *x, const char *p, apr_size_t n,
 
 /* -- body ----------------------------------------------------------------- */
 
+/* A stream without the end that its API requires. A document is one when it
+ * was asked for as a stream (Gemini's array). */
+static int was_cut(const aigw_exchange_t *x)
+{
+    switch (x->meter.kind) {
+    case AIGW_METER_OFF:
+        return 0;
+    case AIGW_METER_JSON:
+        return x->rec.stream == 1 && x->endpoint->streams
+               && !x->meter.seen.ended;
+    default:
+        return !x->meter.seen.ended;
+    }
+}
+
 /* The framing ended rightly: what does that mean? */
 static aigw_step_t body_complete(aigw_exchange_t *x, apr_time_t now)
 {
@@ -195,8 +213,12 @@ static aigw_step_t body_complete(aigw_exchange_t *x, apr_time_t now)
     else if (x->meter.seen.saw_error) {
         aigw_step_note_end(x, AIGW_END_ERROR, AIGW_REASON_UPSTREAM_ERROR);
     }
-    else if (x->meter.kind == AIGW_METER_SSE && !x->meter.seen.saw_end
-             && x->meter.seen.finish[0] == '\0') {
+    else if (was_cut(x)) {
+        if (x->frame.frame == AIGW_FRAME_CLOSE && !x->committed) {
+            return aigw_step_fail(x, AIGW_END_TRUNCATED,
+                                  AIGW_REASON_TRUNCATED,
+                                  "the answer lacks its end");
+        }
         x->why = "the answer lacks its end";
         aigw_step_note_end(x, AIGW_END_TRUNCATED, AIGW_REASON_TRUNCATED);
         /* Close-delimited bodies end alike in success and failure: what

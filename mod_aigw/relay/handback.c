@@ -190,7 +190,7 @@ int aigw_handback_possible(request_rec *r, const char **filter)
 
     *filter = NULL;
     if (aigw_child()->relay == NULL || cc == NULL || c->cs == NULL || r->main
-        || c->clogging_input_filters || may_be_forgotten(cc)) {
+        || r->prev || c->clogging_input_filters || may_be_forgotten(cc)) {
         return 0;
     }
     *filter = aigw_downstream_foreign_filter(r);
@@ -226,6 +226,9 @@ void aigw_handback_suspend(conn_rec *c, request_rec *r)
 
 void aigw_handback_close_socket(aigw_conn_t *cc)
 {
+    if (cc->in_epoll) {
+        aigw_relay_forget(aigw_child()->relay, cc->fd);
+    }
     apr_socket_close(ap_get_conn_socket(cc->c));
     cc->in_epoll = 0;
 }

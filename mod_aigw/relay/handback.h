@@ -19,8 +19,9 @@ aigw_conn_t *aigw_handback_conn(conn_rec *c);
 
 /**
  * May this request's connection be let go?  Not under another MPM, not an
- * HTTP/2 stream, a subrequest, a clogging or a foreign filter, nor a new
- * connection in a child that is ending.
+ * HTTP/2 stream, a subrequest or an internal redirect (whose caller knows no
+ * SUSPENDED), a clogging or a foreign filter, nor a new connection in a child
+ * that is ending.
  * @param filter set to the filter's name if that is why not, else NULL
  */
 int aigw_handback_possible(request_rec *r, const char **filter);

@@ -277,6 +277,7 @@ static void driver_drop(aigw_exchange_t *x, aigw_upconn_t *uc)
     if (x == NULL) {
         unlink_idle_upstream(uc);
     }
+    aigw_relay_forget(the_relay, uc->fd);
     aigw_upconn_shut(uc);
     uc->watch.owner = NULL;
     uc->x = NULL;
@@ -674,6 +675,11 @@ void aigw_relay_post(aigw_relay_t *rl, aigw_conn_t *cc, int task)
     if (asleep) {
         wake(rl);
     }
+}
+
+void aigw_relay_forget(aigw_relay_t *rl, int fd)
+{
+    epoll_ctl(rl->ep, EPOLL_CTL_DEL, fd, NULL);
 }
 
 void aigw_relay_drain(aigw_relay_t *rl)

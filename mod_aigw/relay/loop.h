@@ -39,6 +39,14 @@ apr_status_t aigw_relay_create(aigw_relay_t **relay, apr_size_t buffer_size,
  * relay's alone. */
 void aigw_relay_post(aigw_relay_t *relay, aigw_conn_t *cc, int task);
 
+/**
+ * Take a descriptor out of the epoll set, before it is closed. Closing alone
+ * is not enough: a process that is just being forked (for a CGI program, say)
+ * still holds the file, the set goes on reporting it, and what it would
+ * report to has been freed. Any thread.
+ */
+void aigw_relay_forget(aigw_relay_t *relay, int fd);
+
 /** Idle waits end now; exchanges go on. Any thread. */
 void aigw_relay_drain(aigw_relay_t *relay);
 

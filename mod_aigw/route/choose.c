@@ -34,6 +34,7 @@ static const aigw_candidate_t *candidate(const aigw_model_row_t *row, int i)
 }
 
 const aigw_candidate_t *aigw_choose_next(const aigw_model_row_t *row,
+                                         const aigw_dialect_t *caller,
                                          apr_uint32_t *tried, int retry,
                                          apr_time_t now)
 {
@@ -44,7 +45,9 @@ const aigw_candidate_t *aigw_choose_next(const aigw_model_row_t *row,
         const aigw_health_t *h = candidate(row, i)->upstream->health;
         apr_time_t until = aigw_health_rests_until(h);
 
-        if (*tried & (1u << i)) {
+        if ((*tried & (1u << i))
+            || !aigw_dialect_speaks(candidate(row, i)->upstream->dialect,
+                                    caller)) {
             continue;
         }
         if (until <= now) {

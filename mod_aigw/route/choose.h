@@ -20,11 +20,14 @@ const aigw_model_row_t *aigw_choose(const aigw_server_t *conf,
  * The next candidate of a row: the first in its order that was not tried and
  * does not rest. When all rest, the one that is back first, but not for a
  * retry: an upstream that asked for quiet gets no second tries.
+ * @param caller the request's language: an upstream that does not speak it
+ *              is none of the candidates
  * @param tried bit (1 << index) of those that were; the one that is
  *              returned is added
  * @return NULL if there is none
  */
 const aigw_candidate_t *aigw_choose_next(const aigw_model_row_t *row,
+                                         const aigw_dialect_t *caller,
                                          apr_uint32_t *tried, int retry,
                                          apr_time_t now);
 

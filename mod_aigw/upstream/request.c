@@ -124,7 +124,7 @@ static void put_head(out_t *o, const aigw_exchange_t *x, const char *length)
         put(o, up->host_field);
     }
     put(o, up->path);
-    put(o, x->endpoint->path);
+    put(o, x->target);
     put(o, " HTTP/1.1\r\n");
     put_field(o, "Host", up->host_field);
     put(o, up->auth_line);

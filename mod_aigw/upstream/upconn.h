@@ -30,6 +30,8 @@ struct aigw_upconn_t {
 typedef struct aigw_upstream_rt_t {
     int resolver_slot;
     apr_uint32_t active;     /* atomic: exchanges that hold a place */
+    apr_time_t key_warned;   /* atomic: when its refusal of our key was last
+                                logged */
     aigw_health_t health;    /* up->health points here */
     aigw_upconn_t *idle;     /* the relay thread's own pool, newest first */
     int n_idle;

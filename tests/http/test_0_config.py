@@ -203,7 +203,7 @@ OPTIONS = {
     "verify=maybe": "verify=maybe is not understood; allowed is on or off",
     "usage=maybe": "usage=maybe is not understood; allowed is ask or leave",
     "dialect=klingon": "dialect=klingon is not understood; allowed is openai",
-    "profile=acme": "profile=acme is not understood; allowed is deepseek, ",
+    "profile=acme": "profile=acme is not understood; allowed is azure, ",
     "colour=red": "colour= is not known; allowed are key, ",
     "header=set:a": "header=set:a is not understood; allowed is pass: and",
     "header=pass:Authorization": "and authorization is one that it does",
