@@ -4,8 +4,14 @@ and key changed, and aigw-calc over the log that came of it."""
 import decimal
 import json
 import os
+import pathlib
 import shutil
+import signal
+import socket
+import stat
 import subprocess
+import tempfile
+import time
 
 import pytest
 
@@ -153,15 +159,99 @@ def test_820_aigw_calc_adds_up_what_the_gateway_wrote(
         == sum(r["output"] for r in records)
 
 
+QUICKSTART = paths.TOP / "conf" / "quickstart"
+
+
+def quickstart(*words, status=0, program=QUICKSTART, **options):
+    done = subprocess.run([str(program), *map(str, words)], cwd="/",
+                          capture_output=True, text=True, timeout=300,
+                          stdin=subprocess.DEVNULL, **options)
+    assert done.returncode == status, done.stdout[-3000:] + done.stderr
+    return done
+
+
 def test_821_quickstart_starts_shows_and_stops(tmp_path):
     """The first of the two commands, on a port of its own."""
-    port = paths.free_port()
-    done = subprocess.run(
-        [str(paths.TOP / "conf" / "quickstart"), "--once", "--port",
-         str(port), "--run", str(tmp_path / "run")], cwd="/", capture_output=True, text=True, timeout=300,
-        stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    done = quickstart("--once", "--port", paths.free_port(),
+                      "--run", tmp_path / "run")
     assert '"end":"complete"' in done.stdout
     assert "aigw-calc usage" in done.stdout
     assert "gpt-4.1" in done.stdout
     assert "Stopped" in done.stdout
+
+
+@pytest.mark.parametrize("words, first", [
+    (["--foo"], "'--foo' is not an option; --help shows those there are"),
+    (["--port", "1", "--foo"], "'--foo' is not an option; "
+     "--help shows those there are"),
+    (["--port", "--once"], "--port needs a word behind it"),
+    (["--run"], "--run needs a word behind it"),
+    (["--port", "65536"], "'65536' is not a port: 1 to 65535"),
+    (["--port=0"], "'0' is not a port: 1 to 65535")], ids=repr)
+def test_822_quickstart_names_the_word_that_is_wrong(words, first):
+    done = quickstart(*words, status=1)
+    assert (done.stdout, done.stderr) == ("", f"quickstart: {first}\n")
+
+
+def is_open(port):
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
+
+
+def wait_ended(pid):
+    """Until the process is gone, or waits for its parent to notice."""
+    status = pathlib.Path(f"/proc/{pid}/cmdline")
+    deadline = time.monotonic() + 10
+    while status.exists() and status.read_bytes():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_823_quickstart_finds_what_it_started(tmp_path):
+    """A second start says where the first one is; children that a kill of
+    the parent has left are found by --stop, and ended."""
+    run, port = tmp_path / "run", paths.free_port()
+    again = ["--run", run, "--port", paths.free_port()]
+    started = quickstart("--run", run, "--port", port)
+    try:
+        secret = run / "conf" / "caller.key"
+        assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+        key = secret.read_text().strip()
+        assert f"Bearer {key}" in started.stdout
+        assert f"kept in {secret}" in started.stdout
+        assert chat(port, key).status == 200
+        second = quickstart(*again, status=1).stderr
+        assert f"already running on port {port}, " in second
+        assert f"key in {secret}: " in second
+        parent = int((run / "logs" / "httpd.pid").read_text())
+        os.kill(parent, signal.SIGKILL)
+        wait_ended(parent)
+        assert is_open(port)
+        second = quickstart(*again, status=1).stderr
+        assert f"the server on port {port} was killed" in second
+        assert f"--stop --run {run} ends them" in second
+    finally:
+        stopped = quickstart("--stop", "--run", run)
+    assert "left its children: ending " in stopped.stdout
+    assert stopped.stdout.endswith("Stopped.\n")
+    assert not is_open(port)
+    assert quickstart("--stop", "--run", run).stdout \
+        == "Nothing is running.\n"
+    with socket.create_server(("127.0.0.1", port)):
+        assert f"Port {port} is held by a process that was not started here" \
+            in quickstart("--stop", "--run", run).stdout
+
+
+if os.getuid() == 0:
+    def test_824_quickstart_in_the_checkout_of_another_user():
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            shutil.copytree(paths.TOP / "conf", f"{folder}/conf")
+            done = quickstart(status=1, user="nobody", extra_groups=[],
+                              program=f"{folder}/conf/quickstart")
+            assert os.listdir(folder) == ["conf"]
+        assert done.stdout == ""
+        assert done.stderr == (
+            f"quickstart: {folder}/run cannot be written by this user: "
+            "conf/quickstart --run DIR keeps all that it makes in a folder "
+            "of yours\n")
