@@ -22,7 +22,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog,
 
 static void child_init(apr_pool_t *pchild, server_rec *s)
 {
-    aigw_usage_log_child_init();
+    aigw_usage_log_child_init(pchild);
     if (aigw_unpriced_child_init(pchild) == APR_SUCCESS) {
         aigw_child_init(pchild, s, aigw_settle);
     }

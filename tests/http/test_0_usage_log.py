@@ -4,8 +4,10 @@ that a line is written whole."""
 import json
 import os
 import pathlib
+import signal
 import stat
 import threading
+import time
 
 import pytest
 
@@ -266,3 +268,60 @@ def test_082_a_full_disk_is_told_once_a_minute(servers):
     call(server, 5)
     server.stop()
     assert 1 <= server.error_log().count("AIGW0612") <= 2
+
+
+def test_083_no_worker_waits_for_a_program_that_stands_still(servers):
+    """A connection for each virtual host, so that the order of its records
+    is known: a request is sent when the one before has its answer."""
+    hosts = [f"c{number}.example" for number in range(4)]
+    server = servers.make(log_at('"|bin/take"') + "".join(f"""
+        <VirtualHost *:{{port}}>
+            ServerName {host}
+        </VirtualHost>
+        """ for host in hosts))
+    take(server, "#!/bin/sh\necho $$ >>{root}/logs/pids\n"
+                 "exec cat >>{root}/logs/usage.log\n")
+    server.write("htdocs/page.html", "still here\n")
+    server.start()
+    call(server)
+    server.records(1)
+    wait_for(lambda: len(running(server)) == 1, 3,
+             lambda: f"{running(server)} are running")
+    statuses = []
+
+    def ask_on_one_connection(host):
+        with server.client(timeout=20) as client:
+            for _ in range(1250):
+                statuses.append(client.request(
+                    "POST", PATH, auth("sk-unknown") + [("Host", host)],
+                    chat_body()).status)
+
+    program = int(running(server)[0])
+    os.kill(program, signal.SIGSTOP)
+    try:
+        threads = [threading.Thread(target=ask_on_one_connection,
+                                    args=(host,)) for host in hosts]
+        for thread in threads:
+            thread.start()
+        slowest, pages = 0, 0
+        while any(thread.is_alive() for thread in threads) or not pages:
+            began = time.monotonic()
+            assert server.request("GET", "/page.html").status == 200
+            slowest = max(slowest, time.monotonic() - began)
+            pages += 1
+            time.sleep(0.05)
+        assert statuses == [401] * 5000
+        assert len(server.records_now()) == 1
+        began = time.monotonic()
+        assert server.request("GET", "/page.html").text == "still here\n"
+        assert max(slowest, time.monotonic() - began) < 0.5
+    finally:
+        os.kill(program, signal.SIGCONT)
+    server.records(5001, timeout=10)
+    found = server.records_now()[1:]  # in the order of the file
+    assert len({r["id"] for r in found}) == 5000
+    for host in hosts:
+        ids = [r["id"] for r in found if r["host"] == host]
+        assert len(ids) == 1250 and ids == sorted(ids)
+    # More than the pipe holds, or nothing had to wait.
+    assert (server.root / "logs" / "usage.log").stat().st_size > 1 << 20
