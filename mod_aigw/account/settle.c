@@ -32,6 +32,7 @@ static void take_seen(aigw_exchange_t *x)
                   | (seen->bad_number ? AIGW_FLAG_BAD_NUMBER : 0)
                   | (seen->cache_outside ? AIGW_FLAG_CACHE_OUTSIDE : 0)
                   | (seen->odd_total ? AIGW_FLAG_ODD_TOTAL : 0)
+                  | (seen->other_model ? AIGW_FLAG_OTHER_MODEL : 0)
                   | (x->withhold ? AIGW_FLAG_USAGE_HIDDEN : 0);
     if (x->meter.kind == AIGW_METER_SSE && rec->end == AIGW_END_COMPLETE
         && !seen->saw_end) {
@@ -45,7 +46,7 @@ static void set_cost(aigw_exchange_t *x)
     aigw_record_t *rec = &x->rec;
     const aigw_price_t *price;
 
-    if (cat == NULL || rec->usage.source == AIGW_USAGE_NONE) {
+    if (cat == NULL || rec->usage.known == 0) {
         return;
     }
     price = aigw_catalog_price(cat, rec->served, rec->model, rec->ts);

@@ -115,7 +115,6 @@ REFUSED = {
     "a link": ("logs/usage.log", "it is a symbolic link; allowed is a file"),
     "a fifo": ("logs/usage.log", "it is not a file; allowed is a file, or a "
                                  "program"),
-    "a folder": ("logs", "Is a directory"),
     "open folder": ("open/usage.log", "its folder can be written to by every "
                                       "user of this host"),
     "a second name": ("sticky/usage.log", "it belongs to another user"),
@@ -125,6 +124,16 @@ if os.getuid() == 0:
     REFUSED["another's file"] = (
         "sticky/usage.log",
         "it belongs to another user in a folder that every user may write to")
+
+
+def test_074_a_folder_or_a_missing_program_is_found_by_configtest(servers):
+    for spec, words in (("logs", "it is a folder"),
+                        ('"|/no/such/program x"', "there is no program "
+                         "/no/such/program that may be run")):
+        server = servers.make(log_at(spec))
+        status, said = server.configtest()
+        assert status != 0
+        assert "AIGW0114" in said and words in said
 
 
 @pytest.mark.parametrize("what", REFUSED,
