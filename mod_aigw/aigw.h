@@ -216,6 +216,10 @@ struct aigw_conn_t {
 
 /* -- handler.c ------------------------------------------------------------ */
 
+/** translate_name, before everybody else: a request to an engine Location is
+ * identified, and its credentials are taken out of it. */
+int aigw_translate(request_rec *r);
+
 /** The content handler. */
 int aigw_handler(request_rec *r);
 

@@ -25,16 +25,61 @@
 #include "core/jsontext.h"
 #include "core/multipart.h"
 
+/* What this module knows of a request. r->pool. */
+typedef struct {
+    unsigned identified:1;
+    aigw_reason_t why;       /* of aigw_identify() */
+    aigw_identity_t who;
+    aigw_exchange_t *x;      /* NULL: it has not come to the handler */
+} known_t;
+
+static known_t *known(request_rec *r)
+{
+    known_t *k = ap_get_module_config(r->request_config, &aigw_module);
+
+    if (k == NULL) {
+        k = apr_pcalloc(r->pool, sizeof(*k));
+        ap_set_module_config(r->request_config, &aigw_module, k);
+    }
+    return k;
+}
+
 aigw_exchange_t *aigw_exchange_of(request_rec *r)
 {
     for (; r; r = r->next) {
-        aigw_exchange_t *x = ap_get_module_config(r->request_config,
-                                                  &aigw_module);
-        if (x) {
-            return x;
+        const known_t *k = ap_get_module_config(r->request_config,
+                                                &aigw_module);
+        if (k && k->x) {
+            return k->x;
         }
     }
     return NULL;
+}
+
+/* Before any module may refuse or redirect: whatever becomes of the request,
+ * its credentials are in no log and in no Location field. */
+static const known_t *identified(request_rec *r)
+{
+    known_t *k = known(r);
+
+    if (!k->identified) {
+        k->identified = 1;
+        k->why = aigw_identify(r, aigw_config_keys(r), r->request_time,
+                               &k->who);
+    }
+    return k;
+}
+
+/* The gateway's URL space is its own: no file and no .htaccess of a document
+ * root is looked at, and no rewrite rule takes a request away. */
+int aigw_translate(request_rec *r)
+{
+    if (aigw_config_dir(r)->engine != 1) {
+        return DECLINED;
+    }
+    identified(r);
+    r->filename = apr_pstrcat(r->pool, "aigw:", r->uri, NULL);
+    return OK;
 }
 
 /* -- enter and leave ------------------------------------------------------ */
@@ -107,7 +152,7 @@ static aigw_exchange_t *enter(request_rec *r)
     begin_record(x);
     ignore_ranges(r);
     aigw_meter_init(&x->meter, AIGW_METER_OFF, x->dialect, 0);
-    ap_set_module_config(r->request_config, &aigw_module, x);
+    known(r)->x = x;
     aigw_child_enlist(x);
     apr_pool_cleanup_register(r->pool, x, exchange_ends,
                               apr_pool_cleanup_null);
@@ -118,7 +163,7 @@ static aigw_exchange_t *enter(request_rec *r)
 
 static aigw_reason_t identify(aigw_exchange_t *x)
 {
-    aigw_reason_t why;
+    const known_t *k;
 
     if (x->dconf->engine != 1 || x->dconf->prefix == NULL) {
         aigw_rlog(x->r, x->id, AIGWNO(0302), APLOG_INFO, 0,
@@ -126,11 +171,11 @@ static aigw_reason_t identify(aigw_exchange_t *x)
                   ap_escape_logitem(x->r->pool, x->r->uri));
         return AIGW_REASON_NOT_FOUND; /* SetHandler alone opens nothing */
     }
-    why = aigw_identify(x->r, aigw_config_keys(x->r), x->r->request_time,
-                        &x->who);
+    k = identified(x->r);
+    x->who = k->who;
     x->rec.tenant = x->who.tenant;
     x->rec.key = x->who.key_id;
-    return why;
+    return k->why;
 }
 
 /* What is called, by the path below the Location: known before the caller is,

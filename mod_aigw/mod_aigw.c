@@ -46,17 +46,6 @@ static int post_read_request(request_rec *r)
     return DECLINED;
 }
 
-/* The gateway's URL space is its own: no file and no .htaccess of a document
- * root is looked at, and no rewrite rule takes a request away. */
-static int translate_name(request_rec *r)
-{
-    if (aigw_config_dir(r)->engine != 1) {
-        return DECLINED;
-    }
-    r->filename = apr_pstrcat(r->pool, "aigw:", r->uri, NULL);
-    return OK;
-}
-
 /* The Location's configuration is not in force at this point of a request:
  * what translate_name wrote is the sign. */
 static int map_to_storage(request_rec *r)
@@ -102,7 +91,7 @@ static void register_hooks(apr_pool_t *p)
                                APR_HOOK_LAST);
     ap_hook_post_read_request(post_read_request, NULL, NULL,
                               APR_HOOK_REALLY_FIRST);
-    ap_hook_translate_name(translate_name, NULL, NULL,
+    ap_hook_translate_name(aigw_translate, NULL, NULL,
                            APR_HOOK_REALLY_FIRST);
     ap_hook_map_to_storage(map_to_storage, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_fixups(fixups, NULL, NULL, APR_HOOK_LAST);

@@ -9,6 +9,15 @@ static const char *or_null(const char *s)
     return s && *s ? s : NULL;
 }
 
+/* Words of the upstream that hold its own key are no words for a log. */
+static const char *harmless(const aigw_exchange_t *x, const char *s)
+{
+    aigw_slice_t key = x->upstream->secret;
+
+    return s && key.n && strstr(s, apr_pstrmemdup(x->r->pool, key.p, key.n))
+           ? "withheld" : s;
+}
+
 /* What the meter saw. */
 static void take_seen(aigw_exchange_t *x)
 {
@@ -19,12 +28,12 @@ static void take_seen(aigw_exchange_t *x)
         return; /* no answer: nothing was metered */
     }
     rec->usage = seen->usage;
-    rec->served = or_null(seen->model);
+    rec->served = harmless(x, or_null(seen->model));
     rec->finish = or_null(seen->finish);
     rec->tier = or_null(seen->tier);
     rec->cost_stated = or_null(seen->cost_stated);
     if (rec->error == NULL) {
-        rec->error = or_null(seen->error);
+        rec->error = harmless(x, or_null(seen->error));
     }
     rec->events = x->meter.kind == AIGW_METER_SSE ? (apr_int64_t)seen->events
                                                   : -1;

@@ -39,6 +39,7 @@ typedef struct {
     const char *auth_line;    /* secret: the whole "Authorization: Bearer X"
                                  line with its CRLF, "" for key=none. Never
                                  printed, never in a table. */
+    aigw_slice_t secret;      /* the key alone, inside auth_line; n 0: none */
     const char *key_file;     /* where it came from (this may be printed) */
     int key_open;             /* 1: other users can read that file */
     const aigw_dialect_t *dialect;

@@ -250,6 +250,7 @@ static const char *finish(cmd_parms *cmd, aigw_upstream_t *up)
     up->dialect = row;
     if (*key) {
         line = apr_pstrcat(cmd->pool, key_field(up), key, CRLF, NULL);
+        up->secret = aigw_slice(line + strlen(key_field(up)), strlen(key));
         cleanse(key);
         apr_pool_cleanup_register(cmd->pool, line, cleanse,
                                   apr_pool_cleanup_null);

@@ -317,6 +317,13 @@ static char *copy(request_rec *r, aigw_slice_t s)
     return apr_pstrmemdup(r->pool, s.p, s.n);
 }
 
+static int holds_key(const aigw_exchange_t *x, aigw_slice_t value)
+{
+    aigw_slice_t key = x->upstream->secret;
+
+    return key.n && memmem(value.p, value.n, key.p, key.n) != NULL;
+}
+
 static void copy_fields(aigw_exchange_t *x, const aigw_http1_head_t *head)
 {
     request_rec *r = x->r;
@@ -329,7 +336,7 @@ static void copy_fields(aigw_exchange_t *x, const aigw_http1_head_t *head)
         if (aigw_slice_is_nocase(name, "Content-Type")) {
             ap_set_content_type(r, copy(r, value));
         }
-        else if (may_come(x, name)) {
+        else if (may_come(x, name) && !holds_key(x, value)) {
             apr_table_setn(r->headers_out, copy(r, name), copy(r, value));
         }
     }
@@ -404,15 +411,44 @@ static void add(aigw_exchange_t *x, apr_bucket *b)
     APR_BRIGADE_INSERT_TAIL(x->bb, b);
 }
 
+/* An error answer may repeat the key that it refuses. Same length, so that the
+ * framing holds; NULL: it is not there. */
+static char *without_key(const aigw_exchange_t *x, const char *p,
+                         apr_size_t n)
+{
+    aigw_slice_t key = x->upstream ? x->upstream->secret
+                                   : aigw_slice(NULL, 0);
+    char *copy = NULL, *at;
+    const char *found;
+
+    if (key.n == 0 || x->rec.upstream_status < 300) {
+        return NULL;
+    }
+    for (found = p; (found = memmem(found, n - (apr_size_t)(found - p), key.p,
+                                    key.n)) != NULL; found += key.n) {
+        if (copy == NULL) {
+            copy = apr_bucket_alloc(n, x->c->bucket_alloc);
+            memcpy(copy, p, n);
+        }
+        at = copy + (found - p);
+        memset(at, '*', key.n);
+    }
+    return copy;
+}
+
 static void sink_pass(void *ctx, const char *p, apr_size_t n)
 {
     aigw_exchange_t *x = ctx;
+    char *masked;
 
     if (x->gone) {
         x->drain_left -= (apr_off_t)n;
         return;
     }
-    add(x, apr_bucket_transient_create(p, n, x->c->bucket_alloc));
+    masked = without_key(x, p, n);
+    add(x, masked ? apr_bucket_heap_create(masked, n, apr_bucket_free,
+                                           x->c->bucket_alloc)
+                  : apr_bucket_transient_create(p, n, x->c->bucket_alloc));
     x->rec.bytes_out += (apr_int64_t)n;
 }
 

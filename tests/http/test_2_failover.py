@@ -101,6 +101,8 @@ def test_252_a_status_that_is_the_callers_fault_is_passed_on(server, upstream,
     assert second.requests == []
     record, = server.records(1)
     assert record["tries"] == 1
+    if status.startswith("401"):
+        assert record["id"] in server.logged("AIGW0403: ")
 
 
 def test_253_x_should_retry_false_is_obeyed(server, upstream, second):

@@ -151,6 +151,7 @@ def test_406_another_status_is_passed_on_with_its_body(
     assert record["reason"] == "upstream_status"
     assert record["error"] in ("upstream_type", "upstream_code")
     httpd.claim(FAILED)
+    httpd.claim("AIGW0403")  # 401 and 403, once a minute
 
 
 def test_407_an_html_error_page_is_passed_on(httpd, upstream):

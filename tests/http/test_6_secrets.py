@@ -68,7 +68,7 @@ def check(server, sim, way, end, ask=None):
     assert told.pop("authorization") == f"Bearer {KEY}"
     assert key not in str(entry) and KEY not in str(told)
     assert entry["query"] == ""
-    server.claim("AIGW0401")
+    server.claim("AIGW040[13]")
     not_in_logs(server, key, KEY)
 
 

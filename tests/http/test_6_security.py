@@ -212,3 +212,44 @@ def test_613_a_subdirectory_htaccess_cannot_take_the_prefix(
     got = ask(server)
     assert got.status == 200
     assert got.json()["object"] == "chat.completion"
+
+
+def test_690_an_upstream_that_repeats_its_key_is_not_repeated(servers,
+                                                              upstream):
+    server = servers.get(GATEWAY)
+    key = (server.root / "up.key").read_text().strip()
+    body = {"error": {"message": f"bad key {key}!", "code": key}}
+    upstream.script(answer(body, "401 Unauthorized",
+                           headers=[("x-request-id", f"req-{key}"),
+                                    ("request-id", "kept")]))
+    got = server.request("POST", PATH, auth(server.keys["acme"]),
+                         chat_body())
+    assert got.status == 401
+    assert key.encode() not in got.raw_head + got.body
+    assert got.json()["error"]["message"] \
+        == "bad key " + "*" * len(key) + "!"
+    assert server.record()["error"] == "withheld"
+    server.logged("AIGW0403")
+    for log in (server.root / "logs").iterdir():
+        if log.is_file():
+            assert key not in log.read_text()
+
+
+@pytest.mark.parametrize("rule, status", [
+    ("Require all denied", 403),
+    ("RewriteEngine On\nRewriteRule ^ /elsewhere [R=302,L]", 302)])
+def test_691_a_key_of_a_request_that_never_came_here_is_in_no_log(
+        servers, upstream, rule, status):
+    server = servers.make(GATEWAY.replace(
+        "SetHandler aigw", "SetHandler aigw\n" + rule, 1),
+        modules=["rewrite"]).start()
+    key = server.keys["acme"]
+    got = server.request("POST", f"{PATH}?key={key}&x=1", [], chat_body())
+    assert got.status == status
+    assert key.encode() not in got.raw_head + got.body
+    server.stop()
+    for log in (server.root / "logs").iterdir():
+        if log.is_file():
+            assert key not in log.read_text(), log
+    if status == 403:
+        server.claim("AH01630")
