@@ -112,7 +112,6 @@ struct aigw_exchange_t {
     aigw_rc_t (*next)(aigw_exchange_t *x, apr_time_t now);
     aigw_reqbody_t *req;         /* r->pool */
     char id[AIGW_ID_LEN + 1];
-    unsigned want_usage:1;       /* the client itself asked for usage */
     unsigned withhold:1;         /* we asked, it did not */
 
     /* the request as it goes out: head and body pieces, nothing copied;
@@ -158,7 +157,6 @@ struct aigw_exchange_t {
     apr_time_t total_at;
     apr_time_t hold_until;       /* what is held back goes out then */
     apr_off_t drain_left;        /* bytes that may still be read then */
-    apr_time_t last_read;        /* last byte from the upstream */
 
     /* -- relay: the async driver ----------------------------------------- */
     aigw_timer_t timer;

@@ -283,8 +283,7 @@ static aigw_reason_t build(aigw_exchange_t *x, const char *remote)
         return AIGW_REASON_BAD_FIELD;
     }
     x->target = apr_pstrdup(x->r->pool, target);
-    x->want_usage = x->req->include_usage == 1;
-    x->withhold = ask && x->req->stream && !x->want_usage;
+    x->withhold = ask && x->req->stream && x->req->include_usage != 1;
     n = aigw_reqbody_edits(x->req, ask, renamed(x, remote), edits);
     return aigw_request_build(x, edits, n) == AIGW_OK
            ? AIGW_REASON_NONE : AIGW_REASON_INTERNAL;

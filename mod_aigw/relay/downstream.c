@@ -354,8 +354,6 @@ static void set_ids(aigw_exchange_t *x)
         apr_table_setn(out, "x-request-id", x->id);
     }
     else {
-        apr_table_unset(out, "x-request-id");
-        apr_table_setn(out, "x-request-id", theirs);
         apr_table_setn(out, "aigw-request-id", x->id);
     }
     x->rec.upstream_id = theirs;

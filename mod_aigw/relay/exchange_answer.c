@@ -383,7 +383,6 @@ aigw_step_t aigw_step_read(aigw_exchange_t *x, char *buf, apr_size_t size,
         return upstream_eof(x, rc, now);
     }
     x->answered = 1;
-    x->last_read = now;
     if (n < size && !x->up->tls && !x->up_eof) {
         x->up_readable = 0; /* a short read emptied the socket */
     }
